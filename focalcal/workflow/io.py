@@ -1,0 +1,53 @@
+"""Atomic writes: a reader sees the old file or the whole new one, never a half, whenever the writer dies."""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+@contextlib.contextmanager
+def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; it takes `path`'s name when the block ends without an error.
+
+    The suffix is kept, so that libraries which choose a format by it write the right one. On an error, or a
+    kill, `path` is as it was before.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=f".partial{path.suffix}", dir=path.parent)
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        _make_durable(partial)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` to `path` atomically, as UTF-8 with Unix line ends."""
+    with atomic_output(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write `value` to `path` atomically, as indented JSON that refuses NaN and infinities."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def _make_durable(partial: Path) -> None:
+    """Flush the file to disk and give it the permissions an ordinary new file would have."""
+    umask = os.umask(0)
+    os.umask(umask)
+    partial.chmod(0o666 & ~umask)
+    descriptor = os.open(partial, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
