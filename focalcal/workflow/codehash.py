@@ -1,0 +1,125 @@
+"""Digests of the code that a result depends on, so that an edit reruns what it can change and nothing else.
+
+Snakemake sees a changed `shell:` command but not a changed module behind it. `code_version` closes that gap:
+it follows an entry point's imports through this repository and returns one `path=digest` string a file. As
+rule params, those strings make Snakemake rerun the rule when a digest changes, and its reason line then names
+exactly the changed files.
+
+A digest is taken over the syntax tree without comments, docstrings and layout, so that only an edit which can
+change behaviour changes it. It does not depend on modification times, the checkout's location or the Python
+version.
+"""
+
+import ast
+import functools
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+DIGEST_CHARACTERS = 16
+
+# Details of a syntax tree that differ between spellings or Python versions of the same program.
+_IGNORED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
+
+
+def code_version(root: Path, entry_point: str, *data_files: str) -> tuple[str, ...]:
+    """Return sorted `path=digest` strings for an entry point, the modules it imports, and its data files.
+
+    Paths are relative to `root`. Only modules below `root` count: installed packages are pinned by version
+    and recorded in each run's record instead.
+    """
+    digests = {path: module_digest(root / path) for path in import_closure(root, entry_point)}
+    digests.update({path: _shorten((root / path).read_bytes()) for path in data_files})
+    return tuple(f"{path}={digest}" for path, digest in sorted(digests.items()))
+
+
+def import_closure(root: Path, entry_point: str) -> tuple[str, ...]:
+    """Return the sorted relative paths of `entry_point` and all it imports from `root`, transitively.
+
+    Imports inside functions count. Those under `if TYPE_CHECKING:` do not: they never run.
+    """
+    found: set[str] = set()
+    waiting = [entry_point]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting.extend(_direct_imports(root, path))
+    return tuple(sorted(found))
+
+
+@functools.cache
+def module_digest(path: Path) -> str:
+    """Return the digest of one module's syntax tree, without comments, docstrings and layout."""
+    return _shorten(repr(_canonical(_syntax_tree(path))).encode())
+
+
+@functools.cache
+def _syntax_tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def _shorten(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
+
+
+def _canonical(node: object) -> object:
+    """Return a nested tuple that is equal for two syntax trees exactly when they are the same program."""
+    if isinstance(node, ast.AST):
+        # An empty field is left out: a newer Python's extra optional fields are then invisible.
+        fields = (pair for pair in ast.iter_fields(node) if pair[0] not in _IGNORED_FIELDS)
+        kept = tuple((name, _canonical(value)) for name, value in fields if value not in (None, []))
+        return (type(node).__name__, *kept)
+    if isinstance(node, list):
+        return tuple(_canonical(item) for item in _without_docstring(node))
+    return (type(node).__name__, repr(node))
+
+
+def _without_docstring(items: list) -> list:
+    """Return a body without its leading string expression; a list of anything else unchanged."""
+    if items and isinstance(items[0], ast.Expr):
+        value = items[0].value
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return items[1:]
+    return items
+
+
+@functools.cache
+def _direct_imports(root: Path, path: str) -> tuple[str, ...]:
+    """Return the relative paths of the modules below `root` that one module imports."""
+    names = set(_imported_names(_syntax_tree(root / path), path))
+    return tuple(sorted({found for name in names for found in _modules_of(root, name)}))
+
+
+def _imported_names(tree: ast.Module, path: str) -> Iterator[str]:
+    """Yield each dotted name a module imports; `from a import b` gives `a.b`, be b a module or not."""
+    package = Path(path).parent.parts
+    for node in _running_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # Level 1 is the module's own package, each further level one package up.
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            prefix = ".".join((*base, *([node.module] if node.module else [])))
+            yield from (f"{prefix}.{alias.name}" for alias in node.names)
+
+
+def _running_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree, but for the bodies of `if TYPE_CHECKING:`."""
+    yield node
+    guarded = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+    children = node.orelse if guarded else ast.iter_child_nodes(node)
+    for child in children:
+        yield from _running_nodes(child)
+
+
+def _modules_of(root: Path, name: str) -> Iterator[str]:
+    """Yield the files below `root` that importing a dotted name runs: its packages and the module."""
+    parts = name.split(".")
+    if not (root / parts[0]).is_dir() and not (root / f"{parts[0]}.py").is_file():
+        return
+    for length in range(1, len(parts) + 1):
+        base = Path(*parts[:length])
+        for candidate in (base / "__init__.py", base.with_suffix(".py")):
+            if (root / candidate).is_file():
+                yield candidate.as_posix()
