@@ -1,0 +1,122 @@
+"""Gaussian classification problems whose class posterior is known exactly at every point.
+
+A problem is K classes of equal prior, class k an isotropic Gaussian N(mean_k, (noise * std_k)^2 I). Random
+numbers come from `numpy.random.RandomState`, whose streams NumPy promises never to change.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from focalcal.data.prepared import SPLITS, PreparedData
+
+# C21 section 5.2 shows its one-dimensional, three-class distribution only as a picture (Fig. 3a), without
+# numbers. These three overlapping classes are our choice in its spirit: each class wins somewhere, every
+# neighbouring pair overlaps, and the unequal widths keep the posterior from being a linear softmax.
+_GAUSS3_MEANS = ((-2.0,), (0.0,), (2.5,))
+_GAUSS3_STDS = (1.0, 0.8, 1.3)
+
+# Ten classes in 16 dimensions. The scale of the means gives a Bayes error of about 20 % at noise 1.
+_GAUSS10_CLASSES = 10
+_GAUSS10_DIMENSIONS = 16
+_GAUSS10_MEANS_SEED = 10
+_GAUSS10_MEANS_SCALE = 0.7
+_GAUSS10_STD_RANGE = (0.9, 1.1)
+
+
+@dataclass(frozen=True)
+class GaussianClasses:
+    """K equally likely isotropic Gaussian classes in d dimensions."""
+
+    means: np.ndarray
+    """float64 (K, d)."""
+    stds: np.ndarray
+    """float64 (K,)."""
+
+    def sample(self, count: int, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+        """Return `count` independent samples: float32 features (count, d) and int64 labels (count,)."""
+        labels = random.randint(0, len(self.means), size=count).astype(np.int64)
+        deviations = random.standard_normal((count, self.means.shape[1]))
+        features = self.means[labels] + self.stds[labels, None] * deviations
+        return features.astype(np.float32), labels
+
+    def log_posterior(self, features: np.ndarray) -> np.ndarray:
+        """Return log p(class | x), float64 (n, K), for finite features (n, d)."""
+        features = np.asarray(features, dtype=np.float64)
+        dimensions = self.means.shape[1]
+        log_joint = np.empty((len(features), len(self.means)))
+        for k, (mean, std) in enumerate(zip(self.means, self.stds, strict=True)):
+            squared_distance = np.square((features - mean) / std).sum(axis=1)
+            log_joint[:, k] = -0.5 * squared_distance - dimensions * np.log(std)
+        log_joint -= log_joint.max(axis=1, keepdims=True)
+        return log_joint - np.log(np.exp(log_joint).sum(axis=1, keepdims=True))
+
+    def posterior(self, features: np.ndarray) -> np.ndarray:
+        """Return p(class | x), float64 (n, K), for finite features (n, d)."""
+        return np.exp(self.log_posterior(features))
+
+
+def gauss3(noise: float = 1.0) -> GaussianClasses:
+    """Return the one-dimensional three-class problem after C21 section 5.2, its widths scaled by `noise`."""
+    _require_positive_noise(noise)
+    return GaussianClasses(np.array(_GAUSS3_MEANS), noise * np.array(_GAUSS3_STDS))
+
+
+def gauss10(noise: float = 1.0) -> GaussianClasses:
+    """Return the ten-class problem in 16 dimensions, its widths scaled by `noise`; Bayes error ~20 % at 1."""
+    _require_positive_noise(noise)
+    random = np.random.RandomState(_GAUSS10_MEANS_SEED)
+    means = _GAUSS10_MEANS_SCALE * random.standard_normal((_GAUSS10_CLASSES, _GAUSS10_DIMENSIONS))
+    return GaussianClasses(means, noise * np.linspace(*_GAUSS10_STD_RANGE, _GAUSS10_CLASSES))
+
+
+PROBLEMS = {"gauss-3": gauss3, "gauss-10": gauss10}
+
+
+def gauss3_posterior(x: np.ndarray, noise: float = 1.0) -> np.ndarray:
+    """Return p(class | x) of `gauss3`, float64 (n, 3), at the points x, (n,) or (n, 1)."""
+    return gauss3(noise).posterior(np.asarray(x, dtype=np.float64).reshape(-1, 1))
+
+
+def gauss10_posterior(x: np.ndarray, noise: float = 1.0) -> np.ndarray:
+    """Return p(class | x) of `gauss10`, float64 (n, 10), at the points x, (n, 16)."""
+    return gauss10(noise).posterior(x)
+
+
+def bayes_error(problem: GaussianClasses, count: int, seed: int = 0) -> float:
+    """Return the Bayes error, estimated as the mean of 1 - max_k p(k | x) over `count` samples."""
+    features, _ = problem.sample(count, np.random.RandomState(seed))
+    return float(1 - problem.posterior(features).max(axis=1).mean())
+
+
+def prepare_gaussian(name: str, sizes: Mapping[str, int], seed: int, noise: float) -> PreparedData:
+    """Return the dataset `name` ("gauss-3" or "gauss-10"), with the exact posterior of every sample.
+
+    Each split has its own random stream, so a larger training set leaves validation and test as they were.
+    The posterior is evaluated at the float32 features that the model sees.
+    """
+    problem = PROBLEMS[name](noise)
+    samples = [
+        problem.sample(sizes[split], np.random.RandomState([seed, i])) for i, split in enumerate(SPLITS)
+    ]
+    inputs = np.concatenate([features for features, _ in samples])
+    bounds = np.cumsum([0] + [sizes[split] for split in SPLITS])
+    train, val, test = (np.arange(bounds[i], bounds[i + 1]) for i in range(len(SPLITS)))
+    classes, dimensions = problem.means.shape
+    return PreparedData(
+        inputs=inputs,
+        labels=np.concatenate([labels for _, labels in samples]),
+        train_indices=train,
+        val_indices=val,
+        test_indices=test,
+        classes=classes,
+        mean=np.zeros(dimensions, dtype=np.float32),
+        std=np.ones(dimensions, dtype=np.float32),
+        posterior=problem.posterior(inputs),
+    )
+
+
+def _require_positive_noise(noise: float) -> None:
+    if not 0 < noise < float("inf"):
+        raise ValueError(f"noise must be positive and finite, not {noise}")

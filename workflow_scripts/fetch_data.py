@@ -1,0 +1,30 @@
+"""Fetch one dataset and write its prepared form and record."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.data import prepared
+from focalcal.data.prepare import prepare, record
+from focalcal.workflow.io import write_json
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the prepared dataset and its record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", type=json.loads, required=True, help="JSON: name, entry, parameters")
+    parser.add_argument("--cache", type=Path, help="folder for downloads, shared between clones")
+    parser.add_argument("--output", type=Path, required=True, help="prepared dataset, .npz")
+    parser.add_argument("--record", type=Path, required=True, help="its record, .json")
+    arguments = parser.parse_args(argv)
+
+    preparation = prepare(arguments.spec, arguments.cache)
+    prepared.write(arguments.output, preparation.data)
+    write_json(arguments.record, record(arguments.spec, preparation, arguments.output))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
