@@ -1,0 +1,36 @@
+# Each target sets up .venv by itself; the stamp makes that a no-op until requirements.txt changes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+SOURCES := Snakefile rules
+
+.PHONY: demo test test-slurm lint bench clean
+.DEFAULT_GOAL := demo
+
+demo: $(STAMP)
+	$(BIN)/snakemake --cores all
+	@echo "Tables: results/tables   Figures: results/figures"
+
+test: lint
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check $(SOURCES)
+	$(BIN)/snakemake --lint
+
+bench: $(STAMP)
+	$(BIN)/python -m bench.theory
+	$(BIN)/python -m bench.calibration
+	$(BIN)/python -m bench.training
+
+clean:
+	rm -rf results/*/ logs .snakemake bench/results
+
+$(STAMP): requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit("focalcal needs Python >= 3.11; $(PYTHON) is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --requirement requirements.txt
+	touch $@

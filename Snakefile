@@ -1,0 +1,30 @@
+"""focalcal: a benchmark suite for focal loss and calibration. Each stage is one file under rules/."""
+
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "configs/recipes.yaml"
+configfile: "config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/data.smk"
+include: "rules/training.smk"
+include: "rules/calibration.smk"
+include: "rules/recovery.smk"
+include: "rules/theory.smk"
+include: "rules/reporting.smk"
+
+
+rule all:
+    """Everything: data, runs, calibration, recovery, theory, tables and figures."""
+    default_target: True
+    input:
+        rules.data_all.input,
+        rules.train_all.input,
+        rules.calibrate_all.input,
+        rules.recover_all.input,
+        rules.theory_all.input,
+        rules.report_all.input,

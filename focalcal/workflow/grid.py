@@ -1,0 +1,246 @@
+"""From a configuration to runs and to what determines each of them; mistakes across keys are found here.
+
+A *spec* is a JSON text with sorted keys that holds every setting a job's result depends on. Rules pass it as
+their only parameter besides code digests, so an edit of the configuration reruns the jobs whose spec it
+changes, and no other.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from focalcal.calibration import catalogue as calibration_catalogue
+from focalcal.data import registry
+from focalcal.training import catalogue as training_catalogue
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.validation import check_against_schema, shown, unknown_name
+
+MAXIMUM_GRID_POINTS = 100_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model whose logits are calibrated: trained by a recipe, or brought from elsewhere by name."""
+
+    dataset: str
+    model: str
+    loss: str
+    seed: int
+    recipe: str | None = None
+    imported: str | None = None
+
+    @property
+    def identity(self) -> tuple[str, str, str, int]:
+        """Return what tells runs apart."""
+        return self.dataset, self.model, self.loss, self.seed
+
+    @property
+    def path(self) -> str:
+        """Return the run's folder, relative to a stage's folder."""
+        return f"{self.dataset}/{self.model}/{self.loss}/seed{self.seed}"
+
+
+class Grid:
+    """The runs of a validated configuration, and the specs of their jobs."""
+
+    def __init__(self, config: Mapping[str, Any], runs: list[Run], root: Path) -> None:
+        self._config = config
+        self._root = root
+        self._runs = {run.identity: run for run in runs}
+        self.paths = [run.path for run in runs]
+        self.trained_paths = [run.path for run in runs if run.imported is None]
+        self.datasets = sorted({run.dataset for run in runs if run.imported is None})
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs.values())
+
+    def __getitem__(self, identity: tuple[str, str, str, int]) -> Run:
+        return self._runs[identity]
+
+    def constraint(self, wildcard: str) -> str:
+        """Return a regular expression that matches exactly the values of one wildcard."""
+        return _alternatives({getattr(run, wildcard) for run in self})
+
+    @property
+    def imported_constraint(self) -> str:
+        """Return the dataset constraint of rules that make imported runs only.
+
+        A run is told by four wildcards together and each has a constraint of its own, so this one looks ahead
+        at the whole run.
+        """
+        return f"(?={self._imported_pattern()}/){self.constraint('dataset')}"
+
+    @property
+    def trained_constraint(self) -> str:
+        """Return the dataset constraint of rules that make trained runs only."""
+        return f"(?!{self._imported_pattern()}/){self.constraint('dataset')}"
+
+    def _imported_pattern(self) -> str:
+        return _alternatives({run.path for run in self if run.imported is not None})
+
+    def recipe(self, run: Run) -> dict[str, Any]:
+        """Return the settings a run is trained with."""
+        return self._config["recipes"][run.recipe]
+
+    def data_spec(self, dataset: str) -> str:
+        """Return the spec of one prepared dataset."""
+        return _spec(**registry.job_spec(dataset, self._config["datasets"].get(dataset), self._root))
+
+    def data_files(self, dataset: str) -> list[str]:
+        """Return the user's own files that a dataset is made from; none for a built-in one."""
+        return registry.user_files(json.loads(self.data_spec(dataset)))
+
+    def training_spec(self, run: Run) -> str:
+        """Return the spec of one trained model."""
+        return _spec(**_identity(run), recipe=self.recipe(run))
+
+    def import_spec(self, run: Run) -> str:
+        """Return the spec of one set of logits brought from elsewhere."""
+        return _spec(name=run.imported, **{"kind": "logits", **self._config["logits"][run.imported]})
+
+    def imported_path(self, run: Run) -> str:
+        """Return the user's file of an imported run."""
+        return self._config["logits"][run.imported]["path"]
+
+    def calibration_spec(self, run: Run) -> str:
+        """Return the spec of one run's calibration."""
+        return _spec(run=_described(run), **self._config["calibration"])
+
+    def recovery_spec(self, run: Run) -> str:
+        """Return the spec of one run's posterior recovery."""
+        return _spec(run=_described(run), **self._config["recovery"])
+
+    def section_spec(self, section: str) -> str:
+        """Return the spec of a stage that does not look at runs one by one."""
+        return _spec(**self._config[section])
+
+    def whole_spec(self) -> str:
+        """Return the configuration itself, from which `build` makes this grid again."""
+        return _spec(**self._config)
+
+
+def build(config: Mapping[str, Any], root: Path) -> Grid:
+    """Return the grid of a configuration; a UserError tells the first mistake in it."""
+    check_against_schema(config, root / "schemas" / "config.schema.yaml")
+    runs = [*_trained_runs(config, root), *_imported_runs(config)]
+    _check_unique(runs)
+    _check_calibration(config["calibration"])
+    return Grid(config, runs, root)
+
+
+def _trained_runs(config: Mapping[str, Any], root: Path) -> list[Run]:
+    """Return the product of each block's lists, checked name by name."""
+    runs = []
+    for index, block in enumerate(config["runs"]):
+        _check_block(config, f"runs[{index}]", block, root)
+        combinations = product(block["datasets"], block["models"], block["losses"], block["seeds"])
+        runs.extend(Run(*identity, recipe=block["recipe"]) for identity in combinations)
+    return runs
+
+
+def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], root: Path) -> None:
+    """Raise a UserError for the first name in a block that does not exist or does not fit the others."""
+    known = registry.dataset_names(config["datasets"], root)
+    for dataset in block["datasets"]:
+        if dataset not in known:
+            repair = "for one of your own see docs/add-a-dataset.md"
+            raise unknown_name(f"config key '{key}.datasets'", dataset, known, repair)
+    if block["recipe"] not in config["recipes"]:
+        raise unknown_name(f"config key '{key}.recipe'", block["recipe"], config["recipes"])
+    for loss in block["losses"]:
+        _check_loss(f"config key '{key}.losses'", loss)
+    for model, dataset in product(block["models"], block["datasets"]):
+        spec = registry.job_spec(dataset, config["datasets"].get(dataset), root)
+        _check_model(f"config key '{key}.models'", model, dataset, spec["entry"])
+
+
+def _check_loss(key: str, loss: str) -> None:
+    """Raise a UserError that names the key, unless a loss id can be read."""
+    try:
+        training_catalogue.parse_loss(loss)
+    except UserError as error:
+        raise UserError(f"{key}: {error}") from None
+
+
+def _check_model(key: str, model: str, dataset: str, entry: Mapping[str, Any]) -> None:
+    """Raise a UserError that names the key, unless a model exists and accepts the dataset's kind of input."""
+    try:
+        training_catalogue.check_model(model)
+    except UserError as error:
+        raise UserError(f"{key}: {error}") from None
+    if model not in training_catalogue.FEATURE_MODELS and len(entry.get("shape", ())) == 1:
+        raise UserError(
+            f"{key} has {shown(model)}, which needs images, but dataset {dataset!r} has plain features; "
+            f"allowed there: {', '.join(training_catalogue.FEATURE_MODELS)}; put the two into separate blocks"
+        )
+
+
+def _imported_runs(config: Mapping[str, Any]) -> list[Run]:
+    """Return the runs that stand for the user's own logits; each file must be there."""
+    runs = []
+    for name, entry in config["logits"].items():
+        if not Path(entry["path"]).is_file():
+            raise UserError(
+                f"config key 'logits.{name}.path' is {shown(entry['path'])}, which is no file; "
+                f"allowed: an existing file, relative to {str(Path.cwd())!r} or absolute"
+            )
+        identity = (entry["dataset"], entry["model"], entry["loss"], entry["seed"])
+        runs.append(Run(*identity, imported=name))
+    return runs
+
+
+def _check_unique(runs: list[Run]) -> None:
+    """Raise a UserError where two blocks or logits describe the same run, or where there is nothing to do."""
+    repeated = [path for path, count in Counter(run.path for run in runs).items() if count > 1]
+    if repeated:
+        raise UserError(
+            f"config keys 'runs' and 'logits' describe the run {repeated[0]} more than once; "
+            f"allowed: each dataset, model, loss and seed once; remove it from all but one block"
+        )
+
+
+def _check_calibration(section: Mapping[str, Any]) -> None:
+    """Raise a UserError for an unknown method or a temperature grid that is empty or absurdly large."""
+    for method in section["methods"]:
+        if method not in calibration_catalogue.METHODS:
+            raise unknown_name("config key 'calibration.methods'", method, calibration_catalogue.METHODS)
+    start, stop, step = (section["temperatures"][name] for name in ("start", "stop", "step"))
+    if stop < start:
+        raise UserError(
+            f"config key 'calibration.temperatures.stop' is {stop}; allowed: at least start, which is {start}"
+        )
+    points = (stop - start) / step * len(section["gammas"])
+    if points > MAXIMUM_GRID_POINTS:
+        raise UserError(
+            f"config key 'calibration.temperatures.step' is {step}, which makes {points:.0f} grid points; "
+            f"allowed: at most {MAXIMUM_GRID_POINTS}; take a larger step or fewer gammas"
+        )
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    kept = ("dataset", "model", "loss", "seed")
+    return {key: value for key, value in asdict(run).items() if key in kept}
+
+
+def _described(run: Run) -> dict[str, Any]:
+    """Return a run's identity with the gamma that Psi needs, or null where the loss has no single one."""
+    try:
+        gamma = training_catalogue.training_gamma(run.loss)
+    except UserError:
+        # A model trained elsewhere may have a loss that only its owner knows.
+        gamma = None
+    return {**_identity(run), "gamma": gamma}
+
+
+def _alternatives(values: set[str]) -> str:
+    """Return a regular expression for exactly these texts; for none, one that matches nothing."""
+    return f"(?:{'|'.join(map(re.escape, sorted(values)))})" if values else "(?!)"
+
+
+def _spec(**settings: object) -> str:
+    return json.dumps(settings, sort_keys=True)

@@ -1,0 +1,37 @@
+"""Calibration: all calibrators and criteria of one run in one job."""
+
+
+rule calibrate:
+    """Fit every calibrator on validation logits, score it on both splits, keep the whole search surface."""
+    input:
+        logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
+    output:
+        metrics="results/calibration/{dataset}/{model}/{loss}/seed{seed}/metrics.csv",
+        fits="results/calibration/{dataset}/{model}/{loss}/seed{seed}/fits.json",
+        surfaces="results/calibration/{dataset}/{model}/{loss}/seed{seed}/surfaces.npz",
+    log:
+        "logs/calibrate/{dataset}/{model}/{loss}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/calibrate/{dataset}/{model}/{loss}/seed{seed}.tsv"
+    conda:
+        "../envs/calibration.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        *code_version("workflow_scripts/calibrate.py"),
+        spec=calibration_spec,
+    shell:
+        "python -m workflow_scripts.calibrate"
+        " --spec {params.spec:q}"
+        " --logits {input.logits:q}"
+        " --metrics {output.metrics:q}"
+        " --fits {output.fits:q}"
+        " --surfaces {output.surfaces:q}"
+        " > {log:q} 2>&1"
+
+
+rule calibrate_all:
+    """Calibration of all runs."""
+    input:
+        collect("results/calibration/{run}/metrics.csv", run=GRID.paths),

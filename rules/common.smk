@@ -1,0 +1,96 @@
+"""The validated configuration, what rules may call, and which wildcard values exist."""
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(workflow.basedir)
+sys.path.insert(0, str(ROOT))
+
+from focalcal.workflow import codehash, grid
+from focalcal.workflow.errors import UserError
+
+# Jobs call this installation's Python on this checkout, whether or not an environment is active and wherever
+# --directory puts the results. An environment that Snakemake activates for a job comes before it on the path.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+os.environ["PYTHONPATH"] = str(ROOT)
+
+try:
+    GRID = grid.build(config, ROOT)
+except UserError as error:
+    # A traceback would bury the one line that helps.
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(2)
+
+if config["cache"] is not None:
+    os.environ["FOCALCAL_CACHE"] = config["cache"]
+
+code_version = partial(codehash.code_version, ROOT)
+
+
+wildcard_constraints:
+    dataset=GRID.constraint("dataset"),
+    model=GRID.constraint("model"),
+    loss=GRID.constraint("loss"),
+    seed=r"\d+",
+
+
+def run_of(wildcards):
+    """Return the run that a job's wildcards name."""
+    return GRID[wildcards.dataset, wildcards.model, wildcards.loss, int(wildcards.seed)]
+
+
+def data_spec(wildcards):
+    """Return all that determines one prepared dataset."""
+    return GRID.data_spec(wildcards.dataset)
+
+
+def data_files(wildcards):
+    """Return the user's own files that a dataset is made from."""
+    return GRID.data_files(wildcards.dataset)
+
+
+def training_spec(wildcards):
+    """Return all that determines one trained model, besides data and code."""
+    return GRID.training_spec(run_of(wildcards))
+
+
+def training_threads(wildcards):
+    """Return the CPU threads that the run's recipe trains with."""
+    return GRID.recipe(run_of(wildcards))["threads"]
+
+
+def import_spec(wildcards):
+    """Return all that determines one set of logits brought from elsewhere."""
+    return GRID.import_spec(run_of(wildcards))
+
+
+def imported_file(wildcards):
+    """Return the user's own file of logits."""
+    return GRID.imported_path(run_of(wildcards))
+
+
+def calibration_spec(wildcards):
+    """Return all that determines one run's calibration, besides its logits and code."""
+    return GRID.calibration_spec(run_of(wildcards))
+
+
+def recovery_spec(wildcards):
+    """Return all that determines one run's posterior recovery, besides its inputs and code."""
+    return GRID.recovery_spec(run_of(wildcards))
+
+
+def theory_spec(wildcards):
+    """Return the settings of the theory stage."""
+    return GRID.section_spec("theory")
+
+
+def report_spec(wildcards):
+    """Return the settings of the reporting stage."""
+    return GRID.section_spec("report")
+
+
+def whole_spec(wildcards):
+    """Return the whole configuration: what collects all runs has to know which they are."""
+    return GRID.whole_spec()

@@ -1,0 +1,34 @@
+"""Datasets: fetched or made, split, checksummed."""
+
+
+rule fetch_data:
+    """Prepare one dataset: inputs, labels and split indices, with a record of where they came from."""
+    input:
+        files=data_files,
+    output:
+        data="results/data/{dataset}.npz",
+        record="results/data/{dataset}.json",
+    log:
+        "logs/fetch_data/{dataset}.log",
+    benchmark:
+        "results/benchmarks/fetch_data/{dataset}.tsv"
+    conda:
+        "../envs/data.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        *code_version("workflow_scripts/fetch_data.py"),
+        spec=data_spec,
+    shell:
+        "python -m workflow_scripts.fetch_data"
+        " --spec {params.spec:q}"
+        " --output {output.data:q}"
+        " --record {output.record:q}"
+        " > {log:q} 2>&1"
+
+
+rule data_all:
+    """All datasets in use."""
+    input:
+        expand("results/data/{dataset}.npz", dataset=GRID.datasets),

@@ -1,0 +1,98 @@
+"""Training: one job a model, one job for its logits; logits brought from elsewhere join here."""
+
+
+rule train:
+    """Train one classifier; weights, history and run.json describe the same final epoch."""
+    input:
+        data="results/data/{dataset}.npz",
+    output:
+        weights="results/runs/{dataset}/{model}/{loss}/seed{seed}/weights.safetensors",
+        history="results/runs/{dataset}/{model}/{loss}/seed{seed}/history.csv",
+        record="results/runs/{dataset}/{model}/{loss}/seed{seed}/run.json",
+    log:
+        "logs/train/{dataset}/{model}/{loss}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/train/{dataset}/{model}/{loss}/seed{seed}.tsv"
+    conda:
+        "../envs/training.yaml"
+    wildcard_constraints:
+        dataset=GRID.trained_constraint,
+    threads: training_threads
+    resources:
+        mem_mb=4000,
+        runtime=1440,
+    params:
+        *code_version("workflow_scripts/train.py"),
+        spec=training_spec,
+    shell:
+        # The checkpoint is no output: Snakemake deletes the outputs of a job that was stopped.
+        "python -m workflow_scripts.train"
+        " --spec {params.spec:q}"
+        " --data {input.data:q}"
+        " --checkpoint results/checkpoints/{wildcards.dataset}/{wildcards.model}/{wildcards.loss}/seed{wildcards.seed}"
+        " --weights {output.weights:q}"
+        " --history {output.history:q}"
+        " --record {output.record:q}"
+        " > {log:q} 2>&1"
+
+
+rule dump_logits:
+    """Validation and test logits of one trained model, from its weights alone."""
+    input:
+        data="results/data/{dataset}.npz",
+        weights="results/runs/{dataset}/{model}/{loss}/seed{seed}/weights.safetensors",
+    output:
+        logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
+    log:
+        "logs/dump_logits/{dataset}/{model}/{loss}/seed{seed}.log",
+    conda:
+        "../envs/training.yaml"
+    wildcard_constraints:
+        dataset=GRID.trained_constraint,
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        *code_version("workflow_scripts/dump_logits.py"),
+        spec=training_spec,
+    shell:
+        "python -m workflow_scripts.dump_logits"
+        " --spec {params.spec:q}"
+        " --data {input.data:q}"
+        " --weights {input.weights:q}"
+        " --output {output.logits:q}"
+        " > {log:q} 2>&1"
+
+
+rule import_logits:
+    """Logits of a model trained elsewhere, checked and brought into the form that trained runs have."""
+    input:
+        file=imported_file,
+    output:
+        logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
+        record="results/runs/{dataset}/{model}/{loss}/seed{seed}/run.json",
+    log:
+        "logs/import_logits/{dataset}/{model}/{loss}/seed{seed}.log",
+    conda:
+        "../envs/calibration.yaml"
+    wildcard_constraints:
+        dataset=GRID.imported_constraint,
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        *code_version("workflow_scripts/import_logits.py"),
+        spec=import_spec,
+    shell:
+        "python -m workflow_scripts.import_logits"
+        " --spec {params.spec:q}"
+        " --output {output.logits:q}"
+        " --record {output.record:q}"
+        " > {log:q} 2>&1"
+
+
+rule train_all:
+    """All trained models, and the logits of all runs."""
+    input:
+        collect("results/runs/{run}/weights.safetensors", run=GRID.trained_paths),
+        collect("results/runs/{run}/logits.npz", run=GRID.paths),

@@ -1,0 +1,147 @@
+import textwrap
+
+import pytest
+
+from focalcal.workflow.codehash import code_version, import_closure, module_digest
+from focalcal.workflow.provenance import ROOT
+
+MODULE = '''
+"""Says something."""
+
+import math
+
+
+def area(radius):
+    """Return the area."""
+    # Why: a circle.
+    return math.pi * radius**2
+'''
+
+
+def digest_of(folder, text):
+    # Digests are remembered by path, as sources do not change while a workflow is read.
+    path = folder / f"module{len(list(folder.iterdir()))}.py"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return module_digest(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# Why: a circle.", "# A better reason."),
+        ('"""Return the area."""', '"""Return the area of a disc."""'),
+        ('"""Says something."""', ""),
+        ("math.pi * radius**2", "(math.pi\n        * radius ** 2)"),
+        ("import math\n", "import math\n\n\n\n"),
+    ],
+)
+def test_layout_comments_and_docstrings_do_not_count(tmp_path, old, new):
+    assert old in MODULE
+    assert digest_of(tmp_path, MODULE.replace(old, new)) == digest_of(tmp_path, MODULE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("radius**2", "radius**3"),
+        ("radius**2", "radius**2.0"),
+        ("area(radius)", "area(radius=1)"),
+        ("area(radius)", "surface(radius)"),
+        ("return math", "return -math"),
+        ("import math", "import cmath as math"),
+        ("radius**2", "(radius or None) ** 2"),
+    ],
+)
+def test_behaviour_counts(tmp_path, old, new):
+    assert old in MODULE
+    assert digest_of(tmp_path, MODULE.replace(old, new)) != digest_of(tmp_path, MODULE)
+
+
+def test_a_string_that_is_used_is_not_a_docstring(tmp_path):
+    assert digest_of(tmp_path, "x = 1\n'a'\n") != digest_of(tmp_path, "x = 1\n'b'\n")
+
+
+@pytest.fixture
+def project(tmp_path):
+    files = {
+        "scripts/__init__.py": "",
+        "scripts/main.py": """
+            import json
+            from typing import TYPE_CHECKING
+            from lib import direct
+            from lib.package.module import function
+            if TYPE_CHECKING:
+                from lib import only_types
+            def later():
+                import lib.lazy
+        """,
+        "lib/__init__.py": "",
+        "lib/direct.py": "from . import sibling\nfrom .package import deep",
+        "lib/sibling.py": "from numpy import array",
+        "lib/lazy.py": "",
+        "lib/only_types.py": "",
+        "lib/unrelated.py": "",
+        "lib/package/__init__.py": "",
+        "lib/package/module.py": "from ..cycle import function",
+        "lib/package/deep.py": "",
+        "lib/cycle.py": "from lib.package.module import function",
+        "table.yaml": "a: 1",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(textwrap.dedent(text), encoding="utf-8")
+    return tmp_path
+
+
+def test_closure_follows_every_import_that_can_run(project):
+    assert import_closure(project, "scripts/main.py") == (
+        "lib/__init__.py",
+        "lib/cycle.py",
+        "lib/direct.py",
+        "lib/lazy.py",
+        "lib/package/__init__.py",
+        "lib/package/deep.py",
+        "lib/package/module.py",
+        "lib/sibling.py",
+        "scripts/main.py",
+    )
+
+
+def test_version_names_each_file_and_data_file_once(project):
+    version = code_version(project, "lib/direct.py", "table.yaml")
+    assert [line.partition("=")[0] for line in version] == [
+        "lib/__init__.py",
+        "lib/direct.py",
+        "lib/package/__init__.py",
+        "lib/package/deep.py",
+        "lib/sibling.py",
+        "table.yaml",
+    ]
+    assert version == tuple(sorted(version))
+
+
+def test_version_does_not_depend_on_where_the_project_is(project, tmp_path_factory):
+    import shutil
+
+    copy = tmp_path_factory.mktemp("elsewhere") / "copy"
+    shutil.copytree(project, copy)
+    assert code_version(copy, "scripts/main.py") == code_version(project, "scripts/main.py")
+
+
+def test_data_file_counts_by_its_content(project):
+    before = code_version(project, "lib/lazy.py", "table.yaml")
+    (project / "table.yaml").write_text("a: 2", encoding="utf-8")
+    after = code_version(project, "lib/lazy.py", "table.yaml")
+    assert [new for old, new in zip(before, after, strict=True) if old != new] == [after[-1]]
+
+
+def test_train_reads_these_files_and_no_other():
+    # A file in this list retrains every model when its code changes: add one only if it can change a result.
+    assert import_closure(ROOT, "workflow_scripts/train.py") == ()
+
+
+def test_no_module_hides_an_import_from_the_digests():
+    modules = [*(ROOT / "focalcal").rglob("*.py"), *(ROOT / "workflow_scripts").glob("*.py")]
+    hiding = ("importlib.import_module", "__import__(")
+    found = [str(path) for path in modules if any(word in path.read_text("utf-8") for word in hiding)]
+    assert found == []

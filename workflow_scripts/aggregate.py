@@ -1,0 +1,31 @@
+"""Collect all runs into results/tables/metrics.csv and results/tables/runs.csv."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.reporting import aggregate
+from focalcal.workflow import grid
+from focalcal.workflow.provenance import ROOT
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write both tables, or raise a UserError that names stale runs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="the whole configuration, as JSON")
+    parser.add_argument(
+        "--results", required=True, type=Path, help="folder with runs/, calibration/, recovery/"
+    )
+    parser.add_argument("--metrics", required=True, type=Path, help="tidy table to write")
+    parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status to write")
+    arguments = parser.parse_args(argv)
+    records = aggregate.read_records(grid.build(arguments.spec, ROOT), arguments.results)
+    aggregate.write_metrics(records, arguments.results, arguments.metrics)
+    aggregate.write_runs(records, arguments.runs)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
