@@ -1,0 +1,102 @@
+"""Checks of what the theory functions are given: every error names the argument, its value and the bound."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+SUM_TOLERANCE = 1e-5
+"""How far a row of probabilities may be from summing to 1: room for a float32 softmax over many classes."""
+
+
+def checked_scalar(name: str, value: Any) -> float:
+    """Return `value` as a finite float."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be one finite number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be one finite number, got {value!r}")
+    return number
+
+
+def checked_gamma(gamma: Any, minimum: float = -1.0) -> float:
+    """Return `gamma` as a finite float of at least `minimum`."""
+    number = checked_scalar("gamma", gamma)
+    if number < minimum:
+        raise ValueError(f"gamma must be at least {minimum:g}, got {number!r}")
+    return number
+
+
+def checked_positive(name: str, value: Any) -> float:
+    """Return `value` as a finite float above 0."""
+    number = checked_scalar(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} must be above 0, got {number!r}")
+    return number
+
+
+def checked_classes(classes: Any, minimum: int = 2, maximum: int | None = None) -> int:
+    """Return `classes` as an int between `minimum` and `maximum`."""
+    number = checked_scalar("classes", classes)
+    if number != int(number):
+        raise ValueError(f"classes must be a whole number, got {classes!r}")
+    if number < minimum:
+        raise ValueError(f"classes must be at least {minimum}, got {classes!r}")
+    if maximum is not None and number > maximum:
+        raise ValueError(f"classes must be at most {maximum}, got {classes!r}")
+    return int(number)
+
+
+def checked_matrix(name: str, values: Any) -> np.ndarray:
+    """Return `values` as a finite float64 array (n, k) with k >= 2."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError
+        array = np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be an array (n, k) of real numbers, got {type(values).__name__}"
+        ) from None
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have 2 dimensions (n, k), got shape {np.shape(values)}")
+    if array.shape[1] < 2:
+        raise ValueError(f"{name} must have at least 2 classes (columns), got shape {array.shape}")
+    if array.size and not np.isfinite(_magnitude(array)):
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"{name} must be finite, got {array[row, column]} in row {row}, column {column}")
+    return array
+
+
+def checked_probabilities(name: str, values: Any) -> np.ndarray:
+    """Return `values` as a float64 array (n, k) of non-negative rows that sum to 1 within `SUM_TOLERANCE`."""
+    array = checked_matrix(name, values)
+    if not array.size:
+        return array
+    if array.min() < 0:
+        row, column = np.argwhere(array < 0)[0]
+        raise ValueError(
+            f"{name} must be at least 0, got {array[row, column]!r} in row {row}, column {column}"
+        )
+    totals = array.sum(axis=1)
+    worst = int(np.abs(totals - 1).argmax())
+    if abs(totals[worst] - 1) > SUM_TOLERANCE:
+        raise ValueError(
+            f"{name} must sum to 1 within {SUM_TOLERANCE:g} in every row, got {float(totals[worst])!r} in row {worst}"
+        )
+    return array
+
+
+def checked_probability_values(name: str, values: Any) -> np.ndarray:
+    """Return `values` as a float64 array of any shape with every entry in [0, 1]."""
+    array = np.asarray(values, dtype=np.float64)
+    outside = ~((array >= 0) & (array <= 1))
+    if outside.any():
+        raise ValueError(f"{name} must lie in [0, 1], got {float(array[outside].flat[0])!r}")
+    return array
+
+
+def _magnitude(array: np.ndarray) -> float:
+    """Return the largest absolute entry; NaN if any entry is NaN (max and min propagate it)."""
+    return max(abs(float(array.max())), abs(float(array.min()))) if not math.isnan(array.max()) else math.nan
