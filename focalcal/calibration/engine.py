@@ -1,0 +1,192 @@
+"""All calibration methods and criteria of one run: tidy metric rows, fits, search surfaces."""
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalcal.calibration import calibrators, metrics
+from focalcal.calibration.calibrators import Calibrator, Settings
+from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS
+from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.objective import Objective
+from focalcal.calibration.search import temperature_grid
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.io import atomic_output, write_json, write_text
+
+COLUMNS = (
+    "dataset",
+    "model",
+    "loss",
+    "seed",
+    "method",
+    "criterion",
+    "gamma",
+    "temperature",
+    "split",
+    "metric",
+    "value",
+)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The result of `calibrate`."""
+
+    rows: list[dict[str, Any]]
+    """One a method, criterion, split and metric, with the keys `COLUMNS`."""
+    fits: dict[str, Any]
+    """What was fitted, how well and at what cost, and which methods do not apply and why."""
+    surfaces: dict[str, NDArray]
+    """`gammas` (g,), `temperatures` (t,) and each criterion on the validation split, float64 (g, t)."""
+
+
+def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
+    """Return metrics, fits and surfaces of every method and criterion of `spec` (see `workflow_scripts.calibrate`)."""
+    run, settings = spec["run"], settings_of(spec)
+    objective = Objective(logits.val.logits, logits.val.labels, settings.bins, settings.adaece)
+    surfaces = validation_surfaces(objective, settings)
+    rows: list[dict[str, Any]] = []
+    fits: list[dict[str, Any]] = []
+    skipped: list[dict[str, str]] = []
+    for name in spec["methods"]:
+        if METHODS[name].needs_training_gamma and run["gamma"] is None:
+            reason = f"loss {run['loss']!r} is not focal loss of one known gamma, which this method needs"
+            skipped.append({"method": name, "reason": reason})
+            continue
+        for criterion in _criteria(name, spec["criteria"]):
+            calibrator_class = getattr(calibrators, METHODS[name].calibrator)
+            calibrator = calibrator_class.configured(criterion, settings, run["gamma"])
+            calibrator.fit_objective(objective)
+            fits.append(_fit_record(name, criterion, calibrator, logits.test))
+            rows.extend(_rows(run, name, criterion, calibrator, logits, settings))
+    record = {"run": dict(run), "fits": fits, "not_applicable": skipped}
+    return Calibration(rows, record, surfaces)
+
+
+def settings_of(spec: Mapping[str, Any]) -> Settings:
+    """Return the search settings of a spec; a UserError names the key that is wrong."""
+    for method in spec["methods"]:
+        _check_name("methods", method, METHODS)
+    for criterion in spec["criteria"]:
+        _check_name("criteria", criterion, CRITERIA)
+    grid = spec["temperatures"]
+    try:
+        return Settings(
+            gammas=tuple(float(gamma) for gamma in spec["gammas"]),
+            temperatures=temperature_grid(grid["start"], grid["stop"], grid["step"]),
+            bins=spec["bins"],
+            adaece=spec["adaece"],
+        )
+    except ValueError as error:
+        raise UserError(f"calibration settings: {error}") from None
+
+
+def validation_surfaces(objective: Objective, settings: Settings) -> dict[str, NDArray]:
+    """Return the surfaces of all criteria over gamma 0 (temperature scaling) and the configured gammas."""
+    gammas = (0.0, *settings.gammas)
+    surfaces = objective.surfaces(gammas, settings.temperatures)
+    return {"gammas": np.array(gammas), "temperatures": settings.temperatures, **surfaces}
+
+
+def metric_values(
+    log_probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int, adaece: str
+) -> dict[str, float]:
+    """Return every metric of `METRICS`, NaN where it is undefined."""
+    with np.errstate(under="ignore"):
+        probs = np.exp(log_probs)
+    share, confident_accuracy = metrics.s99(probs, labels)
+    return {
+        "accuracy": metrics.accuracy(probs, labels),
+        "error": metrics.error(probs, labels),
+        "nll": metrics.nll_of_logs(log_probs, labels),
+        "brier": metrics.brier(probs, labels),
+        "ece": metrics.ece(probs, labels, bins),
+        "adaece": metrics.ece(probs, labels, bins, "mass", adaece),
+        "mce": metrics.mce(probs, labels, bins),
+        "classwise_ece": metrics.classwise_ece(probs, labels, bins),
+        "s99_share": share,
+        "s99_accuracy": confident_accuracy,
+    }
+
+
+def write(
+    result: Calibration,
+    metrics_path: str | os.PathLike[str],
+    fits_path: str | os.PathLike[str],
+    surfaces_path: str | os.PathLike[str],
+) -> None:
+    """Write the three files, each atomically, with the same bytes for the same result."""
+    write_text(metrics_path, as_csv(result.rows))
+    write_json(fits_path, result.fits)
+    with atomic_output(surfaces_path) as partial:
+        np.savez_compressed(partial, **result.surfaces)
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rows as CSV text; floats have all their digits, None is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _criteria(method: str, configured: Sequence[str]) -> Sequence[str | None]:
+    """Return the criteria a method is fitted by, [None] where it fits nothing."""
+    own = METHODS[method].criteria
+    return configured if own is None else own or [None]
+
+
+def _fit_record(method: str, criterion: str | None, calibrator: Calibrator, test: Split) -> dict[str, Any]:
+    """Return what fits.json keeps of one fit."""
+    return {
+        "method": method,
+        "criterion": criterion,
+        "gamma": calibrator.gamma_,
+        "temperature": calibrator.temperature_,
+        "validation_score": calibrator.score_,
+        "test_score": calibrator.score(test.logits, test.labels) if criterion else None,
+        "evaluations": calibrator.evaluations_,
+        "bound_hit": calibrator.bound_hit_,
+        "gamma_bound_hit": calibrator.gamma_bound_hit_,
+    }
+
+
+def _rows(
+    run: Mapping[str, Any],
+    method: str,
+    criterion: str | None,
+    calibrator: Calibrator,
+    logits: RunLogits,
+    settings: Settings,
+) -> Iterator[dict[str, Any]]:
+    """Yield the metric rows of one fit on both splits; undefined metrics have none."""
+    for split_name, split in (("val", logits.val), ("test", logits.test)):
+        log_probs = calibrator.predict_log_proba(split.logits)
+        values = metric_values(log_probs, split.labels, settings.bins, settings.adaece)
+        for metric in METRICS:
+            if np.isnan(values[metric]):
+                continue
+            yield {
+                **{key: run[key] for key in ("dataset", "model", "loss", "seed")},
+                "method": method,
+                "criterion": criterion,
+                "gamma": calibrator.gamma_,
+                "temperature": calibrator.temperature_,
+                "split": split_name,
+                "metric": metric,
+                "value": values[metric],
+            }
+
+
+def _check_name(key: str, value: str, allowed: Sequence[str] | Mapping[str, Any]) -> None:
+    if value not in allowed:
+        raise UserError(
+            f"calibration {key} has {value!r}; allowed: {', '.join(allowed)}; remove or respell it"
+        )

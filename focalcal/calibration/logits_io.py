@@ -1,0 +1,141 @@
+"""Validation and test logits of one run: checked, read, written."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.io import atomic_output
+
+SPLITS = ("val", "test")
+LARGEST_LOGIT = 1e300
+"""Above this a difference of two logits divided by a small temperature could overflow float64."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """The logits of one split, float32 or float64 (n, k), its labels int64 (n,), the true posterior if known."""
+
+    logits: NDArray[np.floating]
+    labels: NDArray[np.int64]
+    posterior: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class RunLogits:
+    """Validation and test split of one run."""
+
+    val: Split
+    test: Split
+
+
+def load(path: str | os.PathLike[str]) -> RunLogits:
+    """Return the run's logits from a `.npz` file as the suite writes it; a UserError tells what is wrong with it."""
+    arrays = read_npz(Path(path))
+    return from_arrays({key: arrays[key] for key in arrays if key.startswith(("val_", "test_"))}, str(path))
+
+
+def read_npz(path: Path) -> dict[str, NDArray]:
+    """Return all arrays of a `.npz` file; pickled objects are refused."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; give an existing file") from None
+    except ValueError as error:
+        if "pickle" not in str(error).lower():
+            raise UserError(f"{path} is not a readable .npz file ({error})") from None
+        raise UserError(
+            f"{path} holds pickled objects, which are refused because loading them runs code; "
+            f"save plain arrays with np.savez instead"
+        ) from None
+    except (OSError, EOFError) as error:
+        raise UserError(f"{path} is not a readable .npz file ({error})") from None
+
+
+def from_arrays(arrays: dict[str, NDArray], source: str) -> RunLogits:
+    """Return checked logits from arrays `{val,test}_{logits,labels}` and, where known, `{val,test}_posterior`."""
+    needed = [f"{split}_{kind}" for split in SPLITS for kind in ("logits", "labels")]
+    missing = [name for name in needed if name not in arrays]
+    if missing:
+        raise UserError(
+            f"{source} has no array {missing[0]!r}; it has {', '.join(sorted(arrays)) or 'none'}; "
+            f"needed: {', '.join(needed)}"
+        )
+    classes = arrays["val_logits"].shape[-1] if arrays["val_logits"].ndim else 0
+    splits = [
+        checked_split(
+            arrays[f"{name}_logits"],
+            arrays[f"{name}_labels"],
+            arrays.get(f"{name}_posterior"),
+            f"{source}: {name}",
+            classes,
+        )
+        for name in SPLITS
+    ]
+    return RunLogits(*splits)
+
+
+def checked_split(
+    logits: NDArray, labels: NDArray, posterior: NDArray | None, where: str, classes: int
+) -> Split:
+    """Return the split with labels as int64, or raise a UserError that names the array and the repair."""
+    _check_logits(logits, f"{where}_logits", classes)
+    labels = _checked_labels(labels, f"{where}_labels", *logits.shape)
+    if posterior is not None and posterior.shape != logits.shape:
+        raise UserError(
+            f"{where}_posterior has shape {posterior.shape}; it must have the shape of the logits, {logits.shape}"
+        )
+    return Split(logits, labels, posterior)
+
+
+def write(path: str | os.PathLike[str], run: RunLogits) -> None:
+    """Write `path` atomically, uncompressed, with the same bytes for the same arrays."""
+    arrays = {}
+    for name, split in zip(SPLITS, (run.val, run.test), strict=True):
+        arrays |= {f"{name}_logits": split.logits, f"{name}_labels": split.labels}
+        if split.posterior is not None:
+            arrays[f"{name}_posterior"] = split.posterior
+    with atomic_output(path) as partial:
+        np.savez(partial, **arrays)
+
+
+def _check_logits(logits: NDArray, name: str, classes: int) -> None:
+    if logits.dtype.kind != "f":
+        raise UserError(f"{name} has dtype {logits.dtype}; it must be floating point, float32 or float64")
+    if logits.ndim != 2 or logits.shape[0] == 0:
+        raise UserError(
+            f"{name} has shape {logits.shape}; it must be (n, k): samples by classes, n at least 1"
+        )
+    if logits.shape[1] < 2:
+        raise UserError(
+            f"{name} has {logits.shape[1]} class; at least 2 are needed (binary models: one column each)"
+        )
+    if logits.shape[1] != classes:
+        raise UserError(f"{name} has {logits.shape[1]} classes but val_logits has {classes}; they must agree")
+    bad = ~(np.abs(logits.astype(np.float64, copy=False)) <= LARGEST_LOGIT)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise UserError(
+            f"{name}[{row}, {column}] is {logits[row, column]} ({bad.sum()} such values); "
+            f"all must be finite, at most {LARGEST_LOGIT:g} in size; drop those samples or repair the model"
+        )
+
+
+def _checked_labels(labels: NDArray, name: str, samples: int, classes: int) -> NDArray[np.int64]:
+    if labels.shape != (samples,):
+        raise UserError(
+            f"{name} has shape {labels.shape}; it must be ({samples},), one label a row of logits"
+        )
+    whole = labels.dtype.kind in "iu" or (labels.dtype.kind == "f" and np.all(labels == np.floor(labels)))
+    if not whole:
+        raise UserError(
+            f"{name} has dtype {labels.dtype}; labels must be integers 0..{classes - 1}, not one-hot rows"
+        )
+    low, high = labels.min(), labels.max()
+    if low < 0 or high >= classes:
+        raise UserError(f"{name} goes from {low:g} to {high:g}; labels must be integers 0..{classes - 1}")
+    return labels.astype(np.int64)

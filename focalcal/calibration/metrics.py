@@ -1,0 +1,159 @@
+"""Accuracy, proper scores and calibration errors of predicted class probabilities.
+
+All functions take `probs` of shape (n, k) and integer `labels` of shape (n,), work in float64 and return Python
+floats: fractions, never per cent. The predicted class is the first class with the largest probability, its
+probability is the confidence.
+
+Binning, where a function takes it:
+- "width": `bins` bins of equal width, `(low, high]`; a probability of exactly 0 joins the first one.
+- "mass": bins of (nearly) equal numbers of samples, in one of two variants:
+  "split" sorts the samples by confidence, ties in sample order, and cuts the sequence as `np.array_split` does
+  (fewer samples than bins: one sample a bin); "authors" is the definition in the code released with M20, whose
+  edges interpolate the sorted confidences at `linspace(0, n, bins + 1)` and take `(low, high]`: the smallest
+  confidence, and everything tied with it, is never counted.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+BINNINGS = ("width", "mass")
+MASS_VARIANTS = ("split", "authors")
+ROW_SUM_TOLERANCE = 1e-3
+
+
+def accuracy(probs: ArrayLike, labels: ArrayLike) -> float:
+    """Return the share of samples whose predicted class is their label."""
+    probs, labels = checked(probs, labels)
+    return float(np.mean(probs.argmax(axis=1) == labels))
+
+
+def error(probs: ArrayLike, labels: ArrayLike) -> float:
+    """Return the share of samples whose predicted class is not their label."""
+    probs, labels = checked(probs, labels)
+    return float(np.mean(probs.argmax(axis=1) != labels))
+
+
+def nll(probs: ArrayLike, labels: ArrayLike) -> float:
+    """Return the mean of `-log` of the label's probability; infinite where a label has probability 0."""
+    probs, labels = checked(probs, labels)
+    with np.errstate(divide="ignore"):
+        return float(-np.mean(np.log(probs[np.arange(len(labels)), labels])) + 0.0)
+
+
+def nll_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+    """Return `nll` from log-probabilities (n, k), finite where the probabilities themselves underflow."""
+    return float(-np.mean(log_probs[np.arange(len(labels)), labels]) + 0.0)
+
+
+def brier(probs: ArrayLike, labels: ArrayLike) -> float:
+    """Return the mean over samples of the squared distance, summed over classes, to the one-hot label: 0 to 2."""
+    probs, labels = checked(probs, labels)
+    residual = probs.copy()
+    residual[np.arange(len(labels)), labels] -= 1.0
+    return float(np.mean(np.sum(residual**2, axis=1)))
+
+
+def ece(
+    probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
+) -> float:
+    """Return the expected calibration error: bin-weighted mean of |accuracy - mean confidence|."""
+    confidences, correct = _top_label(probs, labels)
+    counts, gaps = _bin_gaps(confidences, correct, bins, binning, variant)
+    return float(np.sum(np.abs(gaps)) / len(confidences)) if counts.any() else 0.0
+
+
+def mce(
+    probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
+) -> float:
+    """Return the maximum calibration error: the largest |accuracy - mean confidence| of a bin with samples."""
+    confidences, correct = _top_label(probs, labels)
+    counts, gaps = _bin_gaps(confidences, correct, bins, binning, variant)
+    filled = counts > 0
+    return float(np.max(np.abs(gaps[filled]) / counts[filled])) if filled.any() else 0.0
+
+
+def classwise_ece(
+    probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
+) -> float:
+    """Return the mean over all k classes of the calibration error of that class's probability."""
+    probs, labels = checked(probs, labels)
+    totals = [
+        np.sum(np.abs(_bin_gaps(column, labels == index, bins, binning, variant)[1]))
+        for index, column in enumerate(probs.T)
+    ]
+    return float(np.mean(totals) / len(labels))
+
+
+def s99(probs: ArrayLike, labels: ArrayLike, threshold: float = 0.99) -> tuple[float, float]:
+    """Return the share of samples with confidence above `threshold`, and their accuracy (M20 Table 6).
+
+    The accuracy is NaN where no sample is that confident.
+    """
+    confidences, correct = _top_label(probs, labels)
+    confident = confidences > threshold
+    return float(np.mean(confident)), float(np.mean(correct[confident])) if confident.any() else float("nan")
+
+
+def equal_mass_edges(confidences: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+    """Return the `bins + 1` edges of M20's released equal-mass binning ("authors")."""
+    count = len(confidences)
+    return np.interp(np.linspace(0, count, bins + 1), np.arange(count), np.sort(confidences))
+
+
+def checked(probs: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return `probs` as float64 (n, k) and `labels` as int64 (n,), or raise ValueError naming what is wrong."""
+    probs = np.asarray(probs, dtype=np.float64)
+    if probs.ndim != 2 or probs.shape[0] < 1 or probs.shape[1] < 2:
+        raise ValueError(
+            f"probs has shape {probs.shape}; expected (n, k) with n >= 1 samples and k >= 2 classes"
+        )
+    if not (np.all(probs >= 0.0) and np.all(probs <= 1.0 + ROW_SUM_TOLERANCE)):
+        raise ValueError("probs has values that are NaN or outside [0, 1]; give probabilities, not logits")
+    deviation = float(np.max(np.abs(probs.sum(axis=1) - 1.0)))
+    if deviation > ROW_SUM_TOLERANCE:
+        raise ValueError(f"probs has a row whose sum is {deviation:.3g} away from 1; rows must sum to 1")
+    return probs, checked_labels(labels, *probs.shape)
+
+
+def checked_labels(labels: ArrayLike, samples: int, classes: int) -> NDArray[np.int64]:
+    """Return `labels` as int64 (samples,) within 0..classes-1, or raise ValueError naming what is wrong."""
+    labels = np.asarray(labels)
+    if labels.shape != (samples,):
+        raise ValueError(f"labels has shape {labels.shape}; expected ({samples},), one label a sample")
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"labels has dtype {labels.dtype}; expected integers 0..{classes - 1}")
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= classes:
+        raise ValueError(f"labels has values from {low} to {high}; expected 0..{classes - 1}")
+    return labels.astype(np.int64)
+
+
+def _top_label(probs: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return each sample's confidence (n,) and whether its predicted class is right (n,)."""
+    probs, labels = checked(probs, labels)
+    return probs.max(axis=1), probs.argmax(axis=1) == labels
+
+
+def _bin_gaps(
+    confidences: NDArray[np.float64], correct: NDArray[np.bool_], bins: int, binning: str, variant: str
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return each bin's number of samples and its sum of (confidence - correct)."""
+    if bins < 1 or int(bins) != bins:
+        raise ValueError(f"bins is {bins}; expected an integer >= 1")
+    if binning not in BINNINGS:
+        raise ValueError(f"binning is {binning!r}; expected one of {', '.join(BINNINGS)}")
+    if variant not in MASS_VARIANTS:
+        raise ValueError(f"variant is {variant!r}; expected one of {', '.join(MASS_VARIANTS)}")
+    gaps = confidences - correct
+    if binning == "mass" and variant == "split":
+        groups = np.array_split(gaps[np.argsort(confidences, kind="stable")], bins)
+        return np.array([len(group) for group in groups]), np.array([group.sum() for group in groups])
+    if binning == "mass":
+        index = np.searchsorted(equal_mass_edges(confidences, bins), confidences, side="left") - 1
+    else:
+        index = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], confidences, side="left")
+    counted = (index >= 0) & (index < bins)
+    return (
+        np.bincount(index[counted], minlength=bins),
+        np.bincount(index[counted], weights=gaps[counted], minlength=bins),
+    )

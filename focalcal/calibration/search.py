@@ -1,0 +1,153 @@
+"""Search for the gamma and temperature that minimise a criterion on validation data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from focalcal.calibration import continuous
+from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.objective import Objective
+
+K24_GAMMAS = (-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0)
+K24_TEMPERATURES = tuple(i / 100 for i in range(1, 501))
+"""The grids of K24 Sec. 5.1; the temperatures are the nearest floats of 0.01, 0.02, ..., 5.00."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a search found."""
+
+    gamma: float
+    temperature: float
+    score: float | None
+    """The criterion at (gamma, temperature) on the data searched on; None where nothing was searched."""
+    evaluations: int
+    """How many (gamma, temperature) points were evaluated: the search's cost."""
+    temperature_bound: str = "none"
+    """Whether the temperature is the "low" or "high" end of its range: the optimum may lie outside."""
+    gamma_bound: str = "none"
+    """The same of gamma, where all values between its ends were searched."""
+
+
+def temperature_grid(start: float, stop: float, step: float) -> NDArray[np.float64]:
+    """Return start, start + step, ... up to stop, each the nearest float of its decimal value."""
+    first, last, width = (Decimal(str(value)) for value in (start, stop, step))
+    return np.array([float(first + i * width) for i in range(int((last - first) / width) + 1)])
+
+
+def checked_temperatures(temperatures: ArrayLike) -> NDArray[np.float64]:
+    """Return temperatures as float64 (t,), or raise ValueError unless they are positive and ascending."""
+    grid = np.asarray(temperatures, dtype=np.float64)
+    if grid.ndim != 1 or grid.size == 0:
+        raise ValueError(
+            f"temperatures has shape {grid.shape}; expected one dimension with at least one value"
+        )
+    if not (np.all(np.isfinite(grid)) and np.all(grid > 0)):
+        raise ValueError("temperatures has values that are not finite and above 0")
+    if np.any(np.diff(grid) <= 0):
+        raise ValueError("temperatures must be strictly ascending")
+    return grid
+
+
+def grid_search(
+    objective: Objective, criterion: str, gammas: Sequence[float], temperatures: NDArray[np.float64]
+) -> Fit:
+    """Return the best point of the grid; of equally good ones the first in the order of gammas, then temperatures."""
+    _check_criterion(criterion)
+    surface = objective.surfaces(gammas, temperatures)[criterion]
+    row, column = np.unravel_index(_argmin(surface, criterion), surface.shape)
+    return Fit(
+        gamma=float(gammas[row]),
+        temperature=float(temperatures[column]),
+        score=float(surface[row, column]),
+        evaluations=surface.size,
+        temperature_bound=bound_hit(temperatures[column], temperatures),
+    )
+
+
+def line_search(
+    objective: Objective, criterion: str, gammas: Sequence[float], temperatures: NDArray[np.float64]
+) -> Fit:
+    """Return the best point of the line through the best temperatures at the smallest and the largest gamma.
+
+    K24 Sec. 5.2: m = len(temperatures) points at each of the two gammas, then m points along the line, equally
+    spaced in gamma; 3m evaluations. Between the two ends the line cannot leave the range of temperatures.
+    """
+    ends = (min(gammas), max(gammas))
+    if ends[0] == ends[1]:
+        raise ValueError(f"gammas has one value, {ends[0]}; a line needs two different ones")
+    low, high = (grid_search(objective, criterion, (gamma,), temperatures) for gamma in ends)
+    share = np.linspace(0.0, 1.0, len(temperatures))
+    line_gammas = low.gamma + share * (high.gamma - low.gamma)
+    line_temperatures = low.temperature + share * (high.temperature - low.temperature)
+    scores = objective.points(line_gammas, line_temperatures)[criterion]
+    best = _argmin(scores, criterion)
+    return Fit(
+        gamma=float(line_gammas[best]),
+        temperature=float(line_temperatures[best]),
+        score=float(scores[best]),
+        evaluations=3 * len(temperatures),
+        temperature_bound=bound_hit(line_temperatures[best], temperatures),
+        gamma_bound=bound_hit(line_gammas[best], line_gammas),
+    )
+
+
+def continuous_search(
+    objective: Objective, criterion: str, gammas: Sequence[float], temperatures: NDArray[np.float64]
+) -> Fit:
+    """Return the smallest NLL over all gammas and temperatures between the ends of the grids."""
+    if criterion != "nll":
+        raise ValueError(
+            f"criterion is {criterion!r}; the continuous search minimises only 'nll', which is smooth"
+        )
+    gamma_range = (min(gammas), max(gammas))
+    temperature_range = (float(temperatures[0]), float(temperatures[-1]))
+    found = continuous.minimise(objective, gamma_range, temperature_range)
+    return Fit(
+        gamma=found.gamma,
+        temperature=found.temperature,
+        score=found.nll,
+        evaluations=found.evaluations,
+        temperature_bound=bound_hit(found.temperature, temperature_range),
+        gamma_bound=bound_hit(found.gamma, gamma_range),
+    )
+
+
+def focal_loss_search(objective: Objective, training_gamma: float, temperatures: NDArray[np.float64]) -> Fit:
+    """Return the temperature whose scaled softmax has the smallest focal loss (C21 Sec. 6.1, TS_FL)."""
+    losses = objective.focal_losses(training_gamma, temperatures)
+    best = _argmin(losses, "focal")
+    return Fit(
+        gamma=0.0,
+        temperature=float(temperatures[best]),
+        score=float(losses[best]),
+        evaluations=len(temperatures),
+        temperature_bound=bound_hit(temperatures[best], temperatures),
+    )
+
+
+def bound_hit(value: float, values: ArrayLike) -> str:
+    """Return whether `value` is the smallest ("low") or largest ("high") of several values, else "none"."""
+    low, high = np.min(values), np.max(values)
+    if low == high:
+        return "none"
+    return "low" if value <= low else "high" if value >= high else "none"
+
+
+def _argmin(scores: NDArray[np.float64], criterion: str) -> int:
+    """Return the flat index of the first smallest score; raise where a score is not finite."""
+    bad = scores.size - int(np.count_nonzero(np.isfinite(scores)))
+    if bad:
+        raise FloatingPointError(f"the criterion {criterion} is not finite at {bad} of {scores.size} points")
+    return int(np.argmin(scores))
+
+
+def _check_criterion(criterion: str) -> None:
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion is {criterion!r}; expected one of {', '.join(CRITERIA)}")
+
+
+SEARCHES = {"grid": grid_search, "line": line_search, "continuous": continuous_search}

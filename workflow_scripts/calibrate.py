@@ -1,0 +1,34 @@
+"""Fit every calibration method of one run and write its metrics, fits and search surfaces."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.calibration import engine, logits_io
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the three files of one run's calibration."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--spec",
+        type=json.loads,
+        required=True,
+        help="JSON: run {dataset, model, loss, seed, gamma}, methods, criteria, gammas, "
+        "temperatures {start, stop, step}, bins, adaece",
+    )
+    parser.add_argument("--logits", type=Path, required=True, help="the run's logits, .npz")
+    parser.add_argument("--metrics", type=Path, required=True, help="tidy metrics to write, .csv")
+    parser.add_argument("--fits", type=Path, required=True, help="fitted parameters to write, .json")
+    parser.add_argument("--surfaces", type=Path, required=True, help="validation surfaces to write, .npz")
+    arguments = parser.parse_args(argv)
+
+    result = engine.calibrate(logits_io.load(arguments.logits), arguments.spec)
+    engine.write(result, arguments.metrics, arguments.fits, arguments.surfaces)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

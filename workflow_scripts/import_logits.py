@@ -1,0 +1,35 @@
+"""Bring the logits of a model trained elsewhere into the form that trained runs have, checked."""
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.calibration import imports, logits_io
+from focalcal.workflow.io import write_json
+from focalcal.workflow.provenance import provenance
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the run's logits and its record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--spec", type=json.loads, required=True, help="JSON: name, path, dataset, model, loss, seed, kind"
+    )
+    parser.add_argument("--output", type=Path, required=True, help="logits to write, .npz")
+    parser.add_argument("--record", type=Path, required=True, help="record to write, .json")
+    arguments = parser.parse_args(argv)
+
+    imported = imports.read(Path(arguments.spec["path"]), arguments.spec["kind"])
+    for warning in imported.warnings:
+        logging.warning("%s: %s", arguments.spec["name"], warning)
+    logits_io.write(arguments.output, imported.logits)
+    origin = provenance("workflow_scripts/import_logits.py", ["numpy", "pandas", "pyarrow", "safetensors"])
+    write_json(arguments.record, imports.record(arguments.spec, imported, origin))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
