@@ -1,6 +1,5 @@
 """The validated configuration, what rules may call, and which wildcard values exist."""
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -8,24 +7,17 @@ from pathlib import Path
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT))
 
-from focalcal.workflow import codehash, grid
+from focalcal.workflow import codehash, environment, grid
 from focalcal.workflow.errors import UserError
 
-# Jobs call this installation's Python on this checkout, whether or not an environment is active and wherever
-# --directory puts the results. An environment that Snakemake activates for a job comes before it on the path.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-os.environ["PYTHONPATH"] = str(ROOT)
-
 try:
-    GRID = grid.build(config, ROOT)
+    GRID = grid.build(config, ROOT, read_logits=workflow.is_main_process)
 except UserError as error:
     # A traceback would bury the one line that helps.
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
 
-if config["cache"] is not None:
-    os.environ["FOCALCAL_CACHE"] = config["cache"]
-
+environment.prepare(ROOT, config["cache"])
 code_version = partial(codehash.code_version, ROOT)
 
 

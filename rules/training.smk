@@ -13,10 +13,10 @@ rule train:
         "logs/train/{dataset}/{model}/{loss}/seed{seed}.log",
     benchmark:
         "results/benchmarks/train/{dataset}/{model}/{loss}/seed{seed}.tsv"
-    conda:
-        "../envs/training.yaml"
     wildcard_constraints:
         dataset=GRID.trained_constraint,
+    conda:
+        "../envs/training.yaml"
     threads: training_threads
     resources:
         mem_mb=4000,
@@ -45,10 +45,10 @@ rule dump_logits:
         logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
     log:
         "logs/dump_logits/{dataset}/{model}/{loss}/seed{seed}.log",
-    conda:
-        "../envs/training.yaml"
     wildcard_constraints:
         dataset=GRID.trained_constraint,
+    conda:
+        "../envs/training.yaml"
     resources:
         mem_mb=4000,
         runtime=60,
@@ -73,10 +73,10 @@ rule import_logits:
         record="results/runs/{dataset}/{model}/{loss}/seed{seed}/run.json",
     log:
         "logs/import_logits/{dataset}/{model}/{loss}/seed{seed}.log",
-    conda:
-        "../envs/calibration.yaml"
     wildcard_constraints:
         dataset=GRID.imported_constraint,
+    conda:
+        "../envs/calibration.yaml"
     resources:
         mem_mb=2000,
         runtime=30,

@@ -124,12 +124,17 @@ class Grid:
         return _spec(**self._config)
 
 
-def build(config: Mapping[str, Any], root: Path) -> Grid:
-    """Return the grid of a configuration; a UserError tells the first mistake in it."""
+def build(config: Mapping[str, Any], root: Path, *, read_logits: bool = False) -> Grid:
+    """Return the grid of a configuration; a UserError tells the first mistake in it.
+
+    With `read_logits` the user's own files of logits are read, so that a bad one is refused before any job.
+    """
     check_against_schema(config, root / "schemas" / "config.schema.yaml")
     runs = [*_trained_runs(config, root), *_imported_runs(config)]
     _check_unique(runs)
     _check_calibration(config["calibration"])
+    if read_logits:
+        _check_logits(config["logits"])
     return Grid(config, runs, root)
 
 
@@ -192,6 +197,20 @@ def _imported_runs(config: Mapping[str, Any]) -> list[Run]:
         identity = (entry["dataset"], entry["model"], entry["loss"], entry["seed"])
         runs.append(Run(*identity, imported=name))
     return runs
+
+
+def _check_logits(section: Mapping[str, Any]) -> None:
+    """Raise a UserError that names the key, for the first file of logits that cannot be used."""
+    if not section:
+        return
+    # Imported here: only a configuration with logits needs NumPy at this point.
+    from focalcal.calibration import imports  # noqa: PLC0415
+
+    for name, entry in section.items():
+        try:
+            imports.read(Path(entry["path"]), entry.get("kind", "logits"))
+        except UserError as error:
+            raise UserError(f"config key 'logits.{name}.path': {error}") from None
 
 
 def _check_unique(runs: list[Run]) -> None:

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,7 @@ def check_against_schema(config: Mapping[str, Any], schema_path: Path) -> None:
     errors = sorted(validator.iter_errors(config), key=lambda error: (len(error.path), str(error.path)))
     if errors:
         raise UserError(_describe(errors[0], schemas, schema_path.name))
+    _check_finite(config, [])
 
 
 def read_schemas(folder: Path) -> dict[str, Any]:
@@ -130,6 +132,15 @@ def _meaning(error: "ValidationError", schemas: dict[str, Any], root: str) -> st
         if isinstance(node, dict):
             description = node.get("description", description)
     return description
+
+
+def _check_finite(value: object, path: list[str | int]) -> None:
+    """Raise a UserError for a NaN or an infinity: YAML can say them, and no limit of a schema catches a NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"config key {_dotted(path)!r} is {shown(value)}; allowed: a finite number")
+    if isinstance(value, Mapping | list):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            _check_finite(item, [*path, key])
 
 
 def _dotted(path: Iterable[str | int]) -> str:

@@ -1,0 +1,20 @@
+"""What jobs find around them: this installation's Python, this checkout's modules, the download cache."""
+
+import os
+import sys
+from pathlib import Path
+
+
+def prepare(root: Path, cache: str | None) -> None:
+    """Set the environment that jobs inherit.
+
+    They then run this Python on this checkout, whether or not an environment is active and wherever
+    `--directory` puts the results. An environment that Snakemake activates for a job comes before it.
+    """
+    os.environ["PATH"] = os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    )
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(root), *([inherited] if inherited else [])])
+    if cache is not None:
+        os.environ["FOCALCAL_CACHE"] = cache

@@ -1,0 +1,131 @@
+"""Only what changed runs again: the whole matrix, on a finished project."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+AFTER_CALIBRATION = {"recover", "aggregate", "summarise"}
+AFTER_TRAINING = {"dump_logits", "calibrate", *AFTER_CALIBRATION}
+
+
+def test_second_run_has_nothing_to_do(finished_project):
+    assert finished_project.planned() == {}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "focalcal/training/losses.py",
+        "focalcal/calibration/metrics.py",
+        "focalcal/data/synthetic.py",
+        "workflow_scripts/train.py",
+    ],
+)
+def test_a_comment_reruns_nothing(project, path):
+    source = project.root / path
+    source.write_text(f"{source.read_text('utf-8')}\n# A remark.\n", encoding="utf-8")
+    assert project.planned() == {}
+
+
+def test_touching_every_source_reruns_nothing(project):
+    for path in project.root.rglob("*.py"):
+        os.utime(path)
+    for name in ("Snakefile", "config.yaml"):
+        os.utime(project.root / name)
+    assert project.planned() == {}
+
+
+def test_checking_out_another_version_and_back_reruns_nothing(project):
+    def git(*arguments):
+        identity = ["-c", "user.name=tester", "-c", "user.email=tester@example.org"]
+        subprocess.run(["git", *identity, *arguments], cwd=project.root, check=True, capture_output=True)
+
+    git("init", "--initial-branch=main")
+    git(
+        "add",
+        "Snakefile",
+        "config.yaml",
+        "configs",
+        "rules",
+        "schemas",
+        "profiles",
+        "focalcal",
+        "workflow_scripts",
+    )
+    git("commit", "--message", "one")
+    git("checkout", "-b", "other")
+    project.edit("focalcal/training/losses.py", "import torch", "import torch\n\nCHANGED = True")
+    git("commit", "--all", "--message", "two")
+    assert "train" in project.planned()
+    git("checkout", "main")
+    assert project.planned() == {}
+
+
+def test_fresh_clone_with_copied_results_reruns_nothing(finished_project, tmp_path, copy_sources):
+    clone = type(finished_project)(tmp_path / "clone")
+    copy_sources(clone.root)
+    shutil.copy2(finished_project.root / "config.yaml", clone.root / "config.yaml")
+    # A plain copy: every file gets a new time, in no particular order.
+    for name in ("results", ".snakemake"):
+        shutil.copytree(finished_project.root / name, clone.root / name, copy_function=shutil.copyfile)
+    assert clone.planned() == {}
+
+
+def test_edited_calibration_module_reruns_calibration_and_later(project):
+    project.edit(
+        "focalcal/calibration/metrics.py", "import numpy as np", "import numpy as np\n\nCHANGED = True"
+    )
+    planned = project.planned()
+    assert planned["calibrate"] == 4
+    assert set(planned) == {"calibrate", *AFTER_CALIBRATION}
+
+
+def test_edited_loss_reruns_training_and_later(project):
+    project.edit("focalcal/training/losses.py", "import torch", "import torch\n\nCHANGED = True")
+    planned = project.planned()
+    assert planned["train"] == 4
+    assert set(planned) == {"train", *AFTER_TRAINING}
+
+
+def test_reason_names_the_changed_file_and_no_other(project):
+    project.edit("focalcal/training/losses.py", "import torch", "import torch\n\nCHANGED = True")
+    reasons = [line for line in project.snakemake("-n").splitlines() if "Params have changed" in line]
+    assert len(reasons) >= 4
+    for reason in reasons:
+        assert reason.count("focalcal/training/losses.py=") == 2
+        assert reason.count(".py=") == 2
+
+
+@pytest.mark.parametrize(("key", "value"), [("losses", "focal-0.5"), ("seeds", 7)])
+def test_new_gamma_or_seed_runs_only_the_new_runs(project, key, value):
+    project.configure(lambda config: config["runs"][0][key].append(value))
+    planned = project.planned()
+    assert planned["train"] == planned["dump_logits"] == planned["calibrate"] == planned["recover"] == 2
+    assert set(planned) == {"train", *AFTER_TRAINING}
+
+
+def test_changed_temperature_grid_reruns_calibration_and_later(project):
+    project.configure(lambda config: config["calibration"]["temperatures"].update(stop=3.0))
+    assert set(project.planned()) == {"calibrate", *AFTER_CALIBRATION}
+
+
+def test_new_bin_count_reruns_only_what_reads_it(project):
+    project.configure(lambda config: config["recovery"].update(bins=12))
+    assert set(project.planned()) == {"recover", "aggregate", "summarise"}
+
+
+def test_changed_dataset_parameter_reruns_from_its_data_on(project):
+    project.configure(lambda config: config["datasets"]["gauss-3"].update(seed=9))
+    assert set(project.planned()) == {"fetch_data", "train", *AFTER_TRAINING}
+
+
+def test_changed_recipe_reruns_training_and_later(project):
+    project.configure(lambda config: config["recipes"]["tiny"].update(epochs=3))
+    assert set(project.planned()) == {"train", *AFTER_TRAINING}
+
+
+def test_changed_title_reruns_the_report_only(project):
+    project.configure(lambda config: config["report"].update(title="Another"))
+    assert set(project.planned()) == {"aggregate", "summarise"}
