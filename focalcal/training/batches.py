@@ -1,0 +1,91 @@
+"""A dataset resident on the device, served in batches: uint8 images or float32 features."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from focalcal.data.prepared import PreparedData
+from focalcal.training.augment import crop_and_flip
+from focalcal.training.recipes import Recipe
+
+
+@dataclass(frozen=True)
+class Split:
+    """The samples of one split on the device."""
+
+    inputs: Tensor
+    """uint8 (n, H, W, C) images or float32 (n, d) features."""
+    labels: Tensor
+    mean: Tensor
+    """What is subtracted before division by `std`, in the units of `inputs`."""
+    std: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def normalised(self, inputs: Tensor) -> Tensor:
+        """Return float32 network inputs, (n, d), or (n, C, H, W) in channels-last memory order."""
+        if inputs.dtype != torch.uint8:
+            return (inputs - self.mean) / self.std
+        return inputs.float().sub_(self.mean).div_(self.std).permute(0, 3, 1, 2)
+
+
+def resident_split(data: PreparedData, indices: np.ndarray, device: torch.device) -> Split:
+    """Return the samples `indices` of `data`, copied to `device` once."""
+    inputs = torch.from_numpy(np.take(data.inputs, indices, axis=0))
+    scale = 1.0
+    if inputs.dtype == torch.uint8:
+        inputs, scale = inputs.permute(0, 2, 3, 1).contiguous(), 255.0
+    return Split(
+        inputs.to(device),
+        torch.from_numpy(data.labels[indices]).to(device),
+        torch.from_numpy(data.mean * np.float32(scale)).to(device),
+        torch.from_numpy(data.std * np.float32(scale)).to(device),
+    )
+
+
+@dataclass(frozen=True)
+class EpochDraw:
+    """All random choices of one epoch's data, drawn on the CPU so that every device sees the same."""
+
+    order: Tensor
+    offsets: Tensor
+    flips: Tensor
+
+    @classmethod
+    def of(cls, seed: int, epoch: int, count: int, recipe: Recipe, device: torch.device) -> "EpochDraw":
+        """Return the draw that belongs to (seed, epoch), the same in a resumed run as in an unbroken one."""
+        generator = torch.Generator().manual_seed(derived_seed(seed, epoch))
+        order = torch.randperm(count, generator=generator)
+        offsets = torch.randint(0, 2 * recipe.crop_padding + 1, (count, 2), generator=generator)
+        flips = torch.rand(count, generator=generator) < (0.5 if recipe.flip else 0.0)
+        return cls(order.to(device), offsets.to(device), flips.to(device))
+
+
+def derived_seed(seed: int, epoch: int) -> int:
+    """Return a 63-bit seed that differs for every (seed, epoch)."""
+    return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def training_batches(
+    split: Split, draw: EpochDraw, recipe: Recipe, first_batch: int = 0
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (inputs, labels) of the epoch's batches from `first_batch` on, augmented by the recipe."""
+    size = recipe.batch_size
+    is_augmented = split.inputs.dtype == torch.uint8 and (recipe.crop_padding > 0 or recipe.flip)
+    for start in range(first_batch * size, len(split), size):
+        part = slice(start, start + size)
+        chosen = draw.order[part]
+        inputs = split.inputs[chosen]
+        if is_augmented:
+            inputs = crop_and_flip(inputs, recipe.crop_padding, draw.offsets[part], draw.flips[part])
+        yield split.normalised(inputs), split.labels[chosen]
+
+
+def evaluation_batches(split: Split, size: int) -> Iterator[Tensor]:
+    """Yield the network inputs of `split` in order, `size` at a time."""
+    for start in range(0, len(split), size):
+        yield split.normalised(split.inputs[start : start + size])

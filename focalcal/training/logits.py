@@ -1,0 +1,45 @@
+"""From weights to logits."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from focalcal.data.prepared import PreparedData
+from focalcal.training.batches import resident_split
+from focalcal.training.models.build import initial_model
+from focalcal.training.prediction import predict
+from focalcal.training.spec import RunSpec
+from focalcal.workflow.errors import UserError
+
+
+def dump_logits(
+    spec: RunSpec, data: PreparedData, weights: Path, device: torch.device
+) -> dict[str, np.ndarray]:
+    """Return the arrays of `logits.npz`: logits, labels and known posteriors of validation and test."""
+    model = load_model(spec, data, weights, device)
+    arrays = {}
+    for name in ("val", "test"):
+        indices = data.indices(name)
+        split = resident_split(data, indices, device)
+        arrays[f"{name}_logits"] = predict(model, split, spec.recipe.evaluation_batch_size).cpu().numpy()
+        arrays[f"{name}_labels"] = data.labels[indices]
+        if data.posterior is not None:
+            arrays[f"{name}_posterior"] = data.posterior[indices]
+    return arrays
+
+
+def load_model(spec: RunSpec, data: PreparedData, weights: Path, device: torch.device) -> nn.Module:
+    """Return the network of `spec` with the weights of a safetensors file; UserError if they do not fit."""
+    model = initial_model(spec, data, device)
+    try:
+        model.load_state_dict(load_file(weights))
+    except (RuntimeError, SafetensorError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{weights} has no weights of {spec.model!r} ({reason}); train the run again"
+        ) from None
+    return model

@@ -1,0 +1,284 @@
+"""The training loop: from a spec and prepared data to weights and history, resumable to the bit."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from focalcal.data.prepared import PreparedData
+from focalcal.training.batches import (
+    EpochDraw,
+    Split,
+    derived_seed,
+    resident_split,
+    training_batches,
+)
+from focalcal.training.checkpoint import Checkpoint, CheckpointFile
+from focalcal.training.history import reliability, split_metrics
+from focalcal.training.models.build import initial_model, last_linear
+from focalcal.training.objective import Objective
+from focalcal.training.optimizers import make_optimizer
+from focalcal.training.prediction import predict
+from focalcal.training.recipes import learning_rate
+from focalcal.training.recorder import EpochRecorder, GradientNormProbe
+from focalcal.training.spec import RunSpec
+
+HOLDOUT_SEED = 1
+"""AdaFocal's hold-out is the same for every seed of a dataset, as the validation split is."""
+
+
+class TrainingInterruptedError(Exception):
+    """A stop was asked for; the checkpoint named in the message continues the run."""
+
+
+class _DivergedError(Exception):
+    pass
+
+
+@dataclass
+class TrainingResult:
+    """The last epoch of a run; of a diverged run, the last epoch before it diverged."""
+
+    model: nn.Module
+    history: list[dict[str, Any]]
+    snapshots: list[dict[str, Any]]
+    seconds: float
+    status: str = "ok"
+    message: str | None = None
+
+
+@dataclass
+class _Progress:
+    """Where training stands: whole epochs, whole batches of the running one, and what was recorded."""
+
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    snapshots: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Trainer:
+    """One run, ready to start; `run()` trains it to the end."""
+
+    def __init__(self, spec: RunSpec, data: PreparedData, device: torch.device) -> None:
+        self.spec, self.recipe, self.device = spec, spec.recipe, device
+        self.objective = Objective(spec.loss, self.recipe)
+        train, holdout = self._training_indices(data)
+        self.train_split = resident_split(data, train, device)
+        self.splits = {"val": resident_split(data, data.val_indices, device)}
+        if self.recipe.history_test:
+            self.splits["test"] = resident_split(data, data.test_indices, device)
+        self.holdout = None if holdout is None else resident_split(data, holdout, device)
+        self.steps_per_epoch = math.ceil(len(train) / self.recipe.batch_size)
+        self.model = initial_model(spec, data, device)
+        self.network = torch.compile(self.model) if self._compiles() else self.model
+        self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self.optimizer = make_optimizer(self.parameters, self.recipe)
+        self.probe = GradientNormProbe(last_linear(self.model))
+        self.recorder = EpochRecorder(len(train), data.classes, device)
+        self.progress = _Progress()
+        self.good_weights: dict[str, Tensor] = {}
+
+    def run(
+        self,
+        checkpoint: CheckpointFile | None = None,
+        *,
+        resume: Checkpoint | None = None,
+        checkpoint_seconds: float = 30.0,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_epoch: Callable[[dict[str, Any], int], None] = lambda _row, _epochs: None,
+    ) -> TrainingResult:
+        """Return the trained model and its history, continuing from `resume` if given.
+
+        A checkpoint is written at the end of an epoch when `checkpoint_seconds` have passed since the last
+        one, and after the running batch when `should_stop()`, which then raises TrainingInterruptedError.
+        `on_epoch` hears of every history row and the number of epochs.
+        """
+        if resume:
+            self._restore(resume)
+        last_saved = time.monotonic()
+        progress = self.progress
+        try:
+            while progress.epoch < self.recipe.epochs:
+                if not self._train_epoch(should_stop):
+                    self._save(checkpoint)
+                    raise TrainingInterruptedError(self._interruption(checkpoint))
+                self._end_epoch()
+                on_epoch(progress.history[-1], self.recipe.epochs)
+                is_due = time.monotonic() - last_saved >= checkpoint_seconds
+                if checkpoint and is_due and progress.epoch < self.recipe.epochs:
+                    self._save(checkpoint)
+                    last_saved = time.monotonic()
+        except _DivergedError as error:
+            return self._diverged(str(error), checkpoint)
+        return TrainingResult(self.model, progress.history, progress.snapshots, progress.seconds)
+
+    def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
+        """Train the rest of the running epoch; return False when stopped before its end."""
+        progress, started = self.progress, time.monotonic()
+        if progress.batch == 0:
+            self.recorder.count = 0
+            self.good_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+            torch.manual_seed(derived_seed(self.spec.seed, progress.epoch))
+        self.objective.start_epoch(progress.epoch)
+        self.model.train()
+        first_sample = self.recorder.count
+        for inputs, labels in self._batches():
+            self._train_batch(inputs, labels)
+            progress.batch += 1
+            if self.device.type == "cpu" or progress.batch % 100 == 0:
+                self._check_divergence()
+            if progress.batch < self.steps_per_epoch and should_stop():
+                progress.seconds += time.monotonic() - started
+                return False
+        self._check_divergence()
+        elapsed = time.monotonic() - started
+        progress.seconds += elapsed
+        self.images_per_second = (self.recorder.count - first_sample) / elapsed
+        return True
+
+    def _train_batch(self, inputs: Tensor, labels: Tensor) -> None:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._uses_bf16()):
+            logits = self.network(inputs)
+        logits.retain_grad()
+        values = self.objective.values(logits, labels)
+        for parameter in self.parameters:
+            parameter.grad = None
+        self.objective.reduce(values).backward()
+        samples_in_mean = len(labels) if self.objective.reduction == "mean" else 1
+        norms = self.probe.norms(logits.grad, samples_in_mean)
+        if self.recipe.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.recipe.clip_norm)
+        self.optimizer.step(self._learning_rate())
+        self.recorder.add(logits.detach(), labels, values.detach(), norms)
+
+    def _end_epoch(self) -> None:
+        """Evaluate, let the loss adapt, write the history row and go to the next epoch."""
+        progress, started = self.progress, time.monotonic()
+        row: dict[str, Any] = {"epoch": progress.epoch + 1, "learning_rate": self._learning_rate(last=True)}
+        row |= self.recorder.metrics()
+        evaluated = self._evaluate(row)
+        layer = last_linear(self.model)
+        row["last_layer_weight_norm"] = None if layer is None else layer.weight.detach().norm().item()
+        row["gammas"] = " ".join(f"{gamma:.6g}" for gamma in self.objective.gammas())
+        row["images_per_second"] = round(self.images_per_second, 1)
+        if self.objective.is_adaptive:
+            self.objective.end_epoch(*(evaluated if self.holdout is None else self._predicted(self.holdout)))
+        if progress.epoch + 1 in self.recipe.snapshot_epochs:
+            bins = reliability(self.recorder.logits, self.recorder.labels)
+            progress.snapshots.append({"epoch": progress.epoch + 1, "split": "train", **bins})
+        progress.history.append(row)
+        progress.epoch, progress.batch = progress.epoch + 1, 0
+        progress.seconds += time.monotonic() - started
+
+    def _evaluate(self, row: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
+        """Add the evaluated splits' columns to `row`; return validation logits and labels if evaluated."""
+        epoch = self.progress.epoch + 1
+        needs_val = self.objective.is_adaptive and self.holdout is None
+        if not (needs_val or epoch % self.recipe.evaluate_every == 0 or epoch == self.recipe.epochs):
+            return None
+        predictions = {name: self._predicted(split) for name, split in self.splits.items()}
+        for name, (logits, labels) in predictions.items():
+            if not torch.isfinite(logits).all():
+                raise _DivergedError(f"{name} logits are not finite after {self._position()}")
+            row |= split_metrics(name, logits, labels, self.objective.values(logits, labels))
+        return predictions["val"]
+
+    def _predicted(self, split: Split) -> tuple[Tensor, Tensor]:
+        return predict(self.network, split, self.recipe.evaluation_batch_size), split.labels
+
+    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        count = len(self.train_split)
+        draw = EpochDraw.of(self.spec.seed, self.progress.epoch, count, self.recipe, self.device)
+        return training_batches(self.train_split, draw, self.recipe, self.progress.batch)
+
+    def _learning_rate(self, *, last: bool = False) -> float:
+        batch = self.steps_per_epoch - 1 if last else self.progress.batch
+        step = self.progress.epoch * self.steps_per_epoch + batch
+        return learning_rate(self.recipe, step, self.steps_per_epoch)
+
+    def _check_divergence(self) -> None:
+        if (sample := self.recorder.first_divergence()) is not None:
+            self.progress.batch = sample // self.recipe.batch_size
+            raise _DivergedError(f"loss is {self.recorder.losses[sample].item()} at {self._position()}")
+
+    def _position(self) -> str:
+        batch = min(self.progress.batch + 1, self.steps_per_epoch)
+        rate = self._learning_rate()
+        return f"epoch {self.progress.epoch + 1}, batch {batch}, learning rate {rate:g}"
+
+    def _diverged(self, reason: str, checkpoint: CheckpointFile | None) -> TrainingResult:
+        """Return the result of a diverged run: the weights its failed epoch began with."""
+        has_file = checkpoint is not None and checkpoint.path.exists()
+        kept = f"last checkpoint: {checkpoint.path if has_file else 'none'}"
+        message = f"diverged: {reason}; weights are those after epoch {self.progress.epoch}; {kept}"
+        self.model.load_state_dict(self.good_weights)
+        progress = self.progress
+        return TrainingResult(
+            self.model, progress.history, progress.snapshots, progress.seconds, "diverged", message
+        )
+
+    def _interruption(self, checkpoint: CheckpointFile | None) -> str:
+        where = f"continue from {checkpoint.path}" if checkpoint else "no checkpoint was asked for"
+        progress = self.progress
+        return f"stopped in epoch {progress.epoch + 1} after batch {progress.batch} on a signal; {where}"
+
+    def _save(self, checkpoint: CheckpointFile | None) -> None:
+        if checkpoint is None:
+            return
+        progress = self.progress
+        groups = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state(),
+            "loss": self.objective.state(),
+        }
+        if progress.batch:
+            groups |= {"recorder": self.recorder.state(), "good": self.good_weights, "rng": self._rng_state()}
+        tensors = {
+            f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()
+        }
+        checkpoint.save(Checkpoint(tensors, dict(vars(progress))))
+
+    def _restore(self, saved: Checkpoint) -> None:
+        groups: dict[str, dict[str, Tensor]] = {}
+        for full_name, tensor in saved.tensors.items():
+            group, _, name = full_name.partition("/")
+            groups.setdefault(group, {})[name] = tensor
+        self.model.load_state_dict(groups["model"])
+        for name, tensor in self.optimizer.state().items():
+            tensor.copy_(groups["optimizer"][name])
+        self.objective.load_state(groups.get("loss", {}), self.device)
+        self.progress = _Progress(**saved.values)
+        if self.progress.batch:
+            self.recorder.load_state(groups["recorder"])
+            self.good_weights = groups["good"]
+            torch.set_rng_state(groups["rng"]["cpu"])
+            if self.device.type == "cuda":
+                torch.cuda.set_rng_state(groups["rng"]["cuda"], self.device)
+
+    def _rng_state(self) -> dict[str, Tensor]:
+        state = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            state["cuda"] = torch.cuda.get_rng_state(self.device)
+        return state
+
+    def _training_indices(self, data: PreparedData) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the samples trained on, and those withheld for AdaFocal where the recipe asks for it."""
+        indices = data.train_indices
+        if not (self.objective.is_adaptive and self.recipe.adafocal_split == "holdout"):
+            return indices, None
+        order = np.random.default_rng(HOLDOUT_SEED).permutation(len(indices))
+        withheld = order[: max(1, round(self.recipe.holdout_fraction * len(indices)))]
+        return np.delete(indices, withheld), indices[np.sort(withheld)]
+
+    def _uses_bf16(self) -> bool:
+        return self.device.type == "cuda" and self.recipe.precision == "bf16"
+
+    def _compiles(self) -> bool:
+        return self.device.type == "cuda" and self.recipe.compile

@@ -1,0 +1,248 @@
+"""Every training loss: logits and labels in, one value a sample out; the recipe chooses sum or mean.
+
+Each public loss takes float logits (n, K), int64 labels (n,) and the `LossContext` of the run, and returns
+(n,) values. All are vectorised and have finite values and gradients for every finite float32 logit: they work
+on log-softmax, take log(1 - p) from the log-sum-exp of the *other* classes, and give the gradients of the
+focal family in closed form, which stays finite where autograd multiplies 0 by infinity (p = 1, gamma < 1).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from focalcal.training.adafocal import AdaFocal
+from focalcal.training.mmce import mmce_penalty
+from focalcal.training.proper import proper_focal_values
+
+MMCE_WEIGHT = 2.0
+_SERIES_BELOW = 1e-4
+"""Below this 1 - p, the two-term series of p log(p) / (1 - p) is exact to float32 rounding."""
+
+
+@dataclass
+class LossContext:
+    """What a loss may depend on besides logits and labels."""
+
+    gamma: float | None = None
+    epsilon: float = 0.0
+    gammas: tuple[float, ...] = ()
+    """Gammas of the stages of a sample-dependent or scheduled loss."""
+    thresholds: tuple[float, ...] = (0.2, 0.5)
+    """Probabilities of the true class where a sample-dependent gamma changes (M20: 0.19; its code: 0.2)."""
+    milestones: tuple[int, ...] = (100, 250)
+    """Epochs (counted from 0) where a scheduled gamma changes (M20)."""
+    epoch: int = 0
+    adafocal: AdaFocal = field(default_factory=AdaFocal)
+
+
+LossFunction = Callable[[Tensor, Tensor, LossContext], Tensor]
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
+    """Return -log p_true, (n,)."""
+    return _TrueClassLoss.apply(logits, labels, _cross_entropy_terms, 0.0)
+
+
+def focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return the focal loss -sum_k v_k (1 - p_k)^gamma log p_k, (n,) (C21 Eq. 5).
+
+    v is one-hot, or smoothed: 1 - epsilon on the label plus epsilon / K on every class.
+    """
+    if context.epsilon:
+        return _SmoothedFocal.apply(logits, labels, context.gamma, context.epsilon)
+    return _focal(logits, labels, context.gamma)
+
+
+def focal_sample_dependent(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return the focal loss whose gamma falls as p_true passes the thresholds, (n,) (M20 section 5)."""
+    probability = true_class_probability(logits, labels)
+    gamma = torch.full_like(probability, context.gammas[0])
+    for threshold, value in zip(context.thresholds, context.gammas[1:], strict=False):
+        gamma = torch.where(probability < threshold, gamma, value)
+    return _TrueClassLoss.apply(logits, labels, _focal_terms, gamma)
+
+
+def focal_scheduled(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return the focal loss with the gamma of the epoch's stage, (n,) (M20 section 5)."""
+    return _focal(logits, labels, scheduled_gamma(context))
+
+
+def scheduled_gamma(context: LossContext) -> float:
+    """Return the gamma of the stage that `context.epoch` lies in."""
+    return context.gammas[sum(context.epoch >= milestone for milestone in context.milestones)]
+
+
+def adafocal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return the AdaFocal loss, (n,): focal where the bin's gamma is positive, inverse focal where negative.
+
+    Ghosh et al. 2022, Eqs 4-6: gamma of the confidence bin that p_true falls in.
+    """
+    gamma = context.adafocal.lookup(true_class_probability(logits, labels))
+    return _TrueClassLoss.apply(logits, labels, _signed_focal_terms, gamma)
+
+
+def inverse_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return -(1 + p_true)^gamma log p_true, (n,) (Wang, Feng and Zhang 2021)."""
+    return _TrueClassLoss.apply(logits, labels, _inverse_focal_terms, context.gamma)
+
+
+def dual_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return -(1 - p_true + p_next)^gamma log p_true, (n,) (Tao, Dong and Xu 2023).
+
+    p_next is the largest probability strictly below p_true, 0 where there is none.
+    """
+    log_probs = torch.log_softmax(logits, dim=1)
+    index = labels[:, None]
+    log_true = log_probs.gather(1, index)
+    log_next = log_probs.masked_fill(log_probs >= log_true, -torch.inf).amax(dim=1)
+    log_rest = log_probs.scatter(1, index, -torch.inf).logsumexp(dim=1)
+    # Where no class ranks below the label, log_next is -inf: a finite floor keeps its gradient 0, not NaN.
+    floor = torch.finfo(logits.dtype).min
+    log_weight = torch.logaddexp(log_rest.clamp(min=floor), log_next.clamp(min=floor))
+    return -torch.exp(context.gamma * log_weight) * log_true[:, 0].clamp(min=floor)
+
+
+def proper_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return the proper part L* of the focal loss, (n,): focal loss of Psi^-1(softmax) (K24, Thm 1)."""
+    return proper_focal_values(logits, labels, context.gamma)
+
+
+def brier(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
+    """Return sum_k (p_k - [k = label])^2, (n,)."""
+    probs = torch.softmax(logits, dim=1)
+    return (probs - torch.nn.functional.one_hot(labels, logits.shape[1])).square().sum(dim=1)
+
+
+def label_smoothing(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return the cross-entropy to (1 - epsilon) one-hot + epsilon / K, (n,)."""
+    return _SmoothedFocal.apply(logits, labels, 0.0, context.epsilon)
+
+
+def mmce(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return cross-entropy + 2 MMCE_w, (n,), so that the sum is N (mean CE + 2 MMCE_w) (M20 App. D)."""
+    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * mmce_penalty(
+        logits, labels, variant="paper"
+    )
+
+
+def mmce_authors(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return `mmce` with the extra division by squared counts of the code in circulation, (n,)."""
+    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * mmce_penalty(
+        logits, labels, variant="authors"
+    )
+
+
+def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return p_true, (n,), outside the graph: gammas are chosen by it, not differentiated through it."""
+    with torch.no_grad():
+        return torch.softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
+
+
+def _focal(logits: Tensor, labels: Tensor, gamma: float) -> Tensor:
+    """Return the focal loss with one gamma; gamma 0 takes the cheaper path of cross-entropy."""
+    terms = _focal_terms if gamma else _cross_entropy_terms
+    return _TrueClassLoss.apply(logits, labels, terms, gamma)
+
+
+def _cross_entropy_terms(
+    log_p: Tensor, _rest: Tensor, _log_rest: Tensor, _gamma: float
+) -> tuple[Tensor, Tensor]:
+    return -log_p, torch.full_like(log_p, -1.0)
+
+
+def _focal_terms(
+    log_p: Tensor, rest: Tensor, log_rest: Tensor, gamma: Tensor | float
+) -> tuple[Tensor, Tensor]:
+    """Return the focal loss and its derivative by log p, (1-p)^g (-1 + g p log p / (1-p))."""
+    weight = torch.exp(gamma * log_rest)
+    return -weight * log_p, -weight * (1 + gamma * _entropy_ratio(log_p, rest))
+
+
+def _inverse_focal_terms(
+    log_p: Tensor, rest: Tensor, _log_rest: Tensor, gamma: Tensor | float
+) -> tuple[Tensor, Tensor]:
+    """Return -(1+p)^g log p and its derivative by log p."""
+    p = 1 - rest
+    weight = torch.exp(gamma * torch.log1p(p))
+    return -weight * log_p, -weight * (1 + gamma * p * log_p / (1 + p))
+
+
+def _signed_focal_terms(
+    log_p: Tensor, rest: Tensor, log_rest: Tensor, gamma: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the focal terms where gamma >= 0 and the inverse focal terms of -gamma elsewhere."""
+    value, slope = _focal_terms(log_p, rest, log_rest, gamma.clamp(min=0))
+    inverse_value, inverse_slope = _inverse_focal_terms(log_p, rest, log_rest, -gamma.clamp(max=0))
+    positive = gamma >= 0
+    return torch.where(positive, value, inverse_value), torch.where(positive, slope, inverse_slope)
+
+
+def _entropy_ratio(log_p: Tensor, rest: Tensor) -> Tensor:
+    """Return -p log(p) / (1 - p), which rises from 0 at p = 0 to 1 at p = 1, from log p and 1 - p."""
+    far = rest >= _SERIES_BELOW
+    safe_rest = torch.where(far, rest, 1.0)
+    return torch.where(far, -torch.exp(log_p) * log_p / safe_rest, 1 - rest / 2)
+
+
+class _TrueClassLoss(torch.autograd.Function):
+    """A loss f(log p_true): its gradient by logit k is f' ([k = label] - p_k)."""
+
+    @staticmethod
+    def forward(ctx, logits, labels, terms, gamma):
+        log_probs = torch.log_softmax(logits, dim=1)
+        index = labels[:, None]
+        log_p = log_probs.gather(1, index)[:, 0]
+        log_rest = log_probs.scatter(1, index, -torch.inf).logsumexp(dim=1)
+        floor = torch.finfo(logits.dtype).min
+        log_p, log_rest = log_p.clamp(min=floor), log_rest.clamp(min=floor, max=0)
+        rest = torch.exp(log_rest)
+        value, slope = terms(log_p, rest, log_rest, gamma)
+        ctx.save_for_backward(log_probs, index, rest, slope)
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, upstream):
+        log_probs, index, rest, slope = ctx.saved_tensors
+        scale = (upstream * slope)[:, None]
+        gradient = torch.exp(log_probs).mul_(-scale)
+        # 1 - p of the label comes from `rest`, which keeps its digits where p rounds to 1.
+        return gradient.scatter_(1, index, scale * rest[:, None]), None, None, None
+
+
+class _SmoothedFocal(torch.autograd.Function):
+    """Focal loss on smoothed labels, (n,) values; a sum over classes of v_k f(log p_k)."""
+
+    @staticmethod
+    def forward(ctx, logits, labels, gamma, epsilon):
+        log_probs = torch.log_softmax(logits, dim=1).clamp(min=torch.finfo(logits.dtype).min)
+        log_rest = log_complement(log_probs)
+        classes = logits.shape[1]
+        target = torch.full_like(log_probs, epsilon / classes)
+        target.scatter_(1, labels[:, None], 1 - epsilon + epsilon / classes)
+        terms = _focal_terms if gamma else _cross_entropy_terms
+        value, slope = terms(log_probs, torch.exp(log_rest), log_rest, gamma)
+        ctx.save_for_backward(log_probs, target * slope)
+        return (target * value).sum(dim=1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, upstream):
+        log_probs, slopes = ctx.saved_tensors
+        gradient = slopes - torch.exp(log_probs) * slopes.sum(dim=1, keepdim=True)
+        return upstream[:, None] * gradient, None, None, None
+
+
+def log_complement(log_probs: Tensor) -> Tensor:
+    """Return log(1 - p) of every class, (n, K), from log-softmax rows.
+
+    Only the top class can be near 1; its complement is the log-sum-exp of the others.
+    """
+    top = log_probs.argmax(dim=1, keepdim=True)
+    log_rest_of_top = log_probs.scatter(1, top, -torch.inf).logsumexp(dim=1, keepdim=True)
+    floor = torch.finfo(log_probs.dtype).min
+    others = torch.log1p(-torch.exp(log_probs.scatter(1, top, floor)))
+    return others.scatter(1, top, log_rest_of_top.clamp(min=floor, max=0))

@@ -1,0 +1,37 @@
+"""Validation and test logits of one trained run, from its weights alone."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from focalcal.data import prepared
+from focalcal.training.devices import choose_device, configure_torch
+from focalcal.training.logits import dump_logits
+from focalcal.training.spec import spec_from_json
+from focalcal.workflow.io import atomic_output
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write `logits.npz` of the run of `--spec`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, help="the run as JSON: dataset, model, loss, seed, recipe")
+    parser.add_argument("--data", required=True, type=Path, help="the prepared dataset (.npz)")
+    parser.add_argument("--weights", required=True, type=Path)
+    parser.add_argument("--output", required=True, type=Path)
+    parser.add_argument("--threads", type=int, help="CPU threads; default: OMP_NUM_THREADS, else all cores")
+    arguments = parser.parse_args(argv)
+    spec = spec_from_json(arguments.spec)
+    device = choose_device(spec.recipe)
+    configure_torch(spec.recipe, device, arguments.threads)
+    data = prepared.load(arguments.data, memory_map=True)
+    arrays = dump_logits(spec, data, arguments.weights, device)
+    with atomic_output(arguments.output) as partial:
+        np.savez(partial, **arrays)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

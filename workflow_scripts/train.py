@@ -1,0 +1,87 @@
+"""Train one run: weights, history and record of its last epoch; resumes from its checkpoint."""
+
+import argparse
+import json
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from safetensors.torch import save_file
+
+from focalcal.data import prepared
+from focalcal.training.checkpoint import CheckpointFile, CheckpointRefusedError
+from focalcal.training.devices import choose_device, configure_torch
+from focalcal.training.history import history_csv
+from focalcal.training.loop import Trainer, TrainingInterruptedError
+from focalcal.training.progress import EpochProgress
+from focalcal.training.record import training_record
+from focalcal.training.spec import spec_from_json
+from focalcal.workflow.io import atomic_output, write_json, write_text
+from focalcal.workflow.provenance import provenance
+from workflow_scripts.entry import run
+
+PACKAGES = ("torch", "torchvision", "timm", "numpy", "safetensors")
+LOGGER = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train the run of `--spec`; a stop signal leaves a checkpoint and exits with 128 + its number."""
+    arguments = _parser().parse_args(argv)
+    received: list[int] = []
+    for stop_signal in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(stop_signal, lambda number, _frame: received.append(number))
+    spec = spec_from_json(arguments.spec)
+    device = choose_device(spec.recipe)
+    configure_torch(spec.recipe, device, arguments.threads)
+    data = prepared.load(arguments.data, memory_map=True)
+    origin = provenance("workflow_scripts/train.py", PACKAGES)
+    run_identity = {"spec": json.loads(arguments.spec), "data_checksum": prepared.checksum(arguments.data)}
+    checkpoint = CheckpointFile(arguments.checkpoint, run_identity | {"code": origin["code"]})
+    trainer = Trainer(spec, data, device)
+    try:
+        saved = checkpoint.load()
+    except CheckpointRefusedError as error:
+        LOGGER.warning("checkpoint refused: %s; training starts from the beginning", error)
+        saved = None
+    label = f"{spec.dataset} {spec.model} {spec.loss} seed {spec.seed}"
+    try:
+        result = trainer.run(
+            checkpoint,
+            resume=saved,
+            checkpoint_seconds=arguments.checkpoint_seconds,
+            should_stop=lambda: bool(received),
+            on_epoch=EpochProgress(label, saved.values["epoch"] if saved else 0),
+        )
+    except TrainingInterruptedError as error:
+        LOGGER.warning("%s", error)
+        sys.exit(128 + received[0])
+    if result.message:
+        LOGGER.error("%s", result.message)
+    with atomic_output(arguments.weights) as partial:
+        save_file({name: value.contiguous() for name, value in result.model.state_dict().items()}, partial)
+    write_text(arguments.history, history_csv(result.history))
+    record = run_identity | {"seed": spec.seed} | training_record(result, device) | {"provenance": origin}
+    write_json(arguments.record, record)
+    if result.status == "ok":
+        checkpoint.remove()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, help="the run as JSON: dataset, model, loss, seed, recipe")
+    parser.add_argument("--data", required=True, type=Path, help="the prepared dataset (.npz)")
+    parser.add_argument("--checkpoint", required=True, type=Path, help="folder of the resume checkpoint")
+    parser.add_argument("--weights", required=True, type=Path)
+    parser.add_argument("--history", required=True, type=Path)
+    parser.add_argument("--record", required=True, type=Path)
+    parser.add_argument("--threads", type=int, help="CPU threads; default: OMP_NUM_THREADS, else all cores")
+    parser.add_argument(
+        "--checkpoint-seconds", type=float, default=30.0, help="least time between checkpoints"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
