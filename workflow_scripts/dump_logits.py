@@ -22,11 +22,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", required=True, type=Path, help="the prepared dataset (.npz)")
     parser.add_argument("--weights", required=True, type=Path)
     parser.add_argument("--output", required=True, type=Path)
-    parser.add_argument("--threads", type=int, help="CPU threads; default: OMP_NUM_THREADS, else all cores")
     arguments = parser.parse_args(argv)
     spec = spec_from_json(arguments.spec)
     device = choose_device(spec.recipe)
-    configure_torch(spec.recipe, device, arguments.threads)
+    configure_torch(spec.recipe, device)
     data = prepared.load(arguments.data, memory_map=True)
     arrays = dump_logits(spec, data, arguments.weights, device)
     with atomic_output(arguments.output) as partial:

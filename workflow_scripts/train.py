@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         signal.signal(stop_signal, lambda number, _frame: received.append(number))
     spec = spec_from_json(arguments.spec)
     device = choose_device(spec.recipe)
-    configure_torch(spec.recipe, device, arguments.threads)
+    configure_torch(spec.recipe, device)
     data = prepared.load(arguments.data, memory_map=True)
     origin = provenance("workflow_scripts/train.py", PACKAGES)
     run_identity = {"spec": json.loads(arguments.spec), "data_checksum": prepared.checksum(arguments.data)}
@@ -76,7 +76,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--weights", required=True, type=Path)
     parser.add_argument("--history", required=True, type=Path)
     parser.add_argument("--record", required=True, type=Path)
-    parser.add_argument("--threads", type=int, help="CPU threads; default: OMP_NUM_THREADS, else all cores")
     parser.add_argument(
         "--checkpoint-seconds", type=float, default=30.0, help="least time between checkpoints"
     )

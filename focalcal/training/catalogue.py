@@ -62,11 +62,10 @@ MODELS = {
     "resnet20": "He's CIFAR ResNet-20",
     "resnet44": "He's CIFAR ResNet-44",
     "resnet110": "He's CIFAR ResNet-110, 1.7 million parameters",
-    "resnet50": "ResNet-50 with a CIFAR stem (M20, K24)",
+    "resnet50": "ResNet-50 with a 3 x 3 stem, for CIFAR and TinyImageNet (M20, K24)",
     "resnet110-bottleneck": "M20's ResNet-110: bottlenecks [3, 4, 26, 3] with a CIFAR stem",
     "wrn-26-10": "Wide-ResNet-26-10",
     "densenet121": "DenseNet-121 with a CIFAR stem",
-    "resnet50-tinyimagenet": "ResNet-50 for 64 x 64 images: a 3 x 3 stem of stride 2",
 }
 FEATURE_MODELS = ("mlp",)
 TIMM_PREFIX = "timm:"

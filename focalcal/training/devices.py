@@ -21,10 +21,9 @@ def choose_device(recipe: Recipe) -> torch.device:
     return device
 
 
-def configure_torch(recipe: Recipe, device: torch.device, threads: int | None = None) -> None:
+def configure_torch(recipe: Recipe, device: torch.device) -> None:
     """Set the thread count, TF32 and determinism of this process."""
-    if threads:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(recipe.threads)
     torch.set_float32_matmul_precision("high" if recipe.tf32 else "highest")
     if device.type == "cuda":
         torch.backends.cudnn.allow_tf32 = recipe.tf32

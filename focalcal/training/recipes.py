@@ -42,6 +42,7 @@ class Recipe:
     compile: bool = False
     deterministic: bool = True
     device: str = "auto"
+    threads: int = 1
     evaluation_batch_size: int = 1024
     evaluate_every: int = 1
     history_test: bool = False
@@ -118,6 +119,7 @@ _SHARE = (lambda value: 0 <= value < 1, "be at least 0 and below 1")
 _BOUNDS = {
     "epochs": _AT_LEAST_ONE,
     "batch_size": _AT_LEAST_ONE,
+    "threads": _AT_LEAST_ONE,
     "evaluation_batch_size": _AT_LEAST_ONE,
     "evaluate_every": _AT_LEAST_ONE,
     "learning_rate": _POSITIVE,
