@@ -1,0 +1,354 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from focalcal.reporting import statistics, wording
+
+# Demsar (2006), Table 5(a): critical values of the two-tailed Nemenyi test for 2 to 10 classifiers.
+DEMSAR_Q05 = [1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]
+DEMSAR_Q10 = [1.645, 2.052, 2.291, 2.459, 2.589, 2.693, 2.780, 2.855, 2.920]
+# Demsar (2006), Table 6: AUC of C4.5 with and without m and cf on 14 datasets.
+DEMSAR_AUC = [
+    [0.763, 0.768, 0.771, 0.798],
+    [0.599, 0.591, 0.590, 0.569],
+    [0.954, 0.971, 0.968, 0.967],
+    [0.628, 0.661, 0.654, 0.657],
+    [0.882, 0.888, 0.886, 0.898],
+    [0.936, 0.931, 0.916, 0.931],
+    [0.661, 0.668, 0.609, 0.685],
+    [0.583, 0.583, 0.563, 0.625],
+    [0.775, 0.838, 0.866, 0.875],
+    [1.000, 1.000, 1.000, 1.000],
+    [0.940, 0.962, 0.965, 0.962],
+    [0.619, 0.666, 0.614, 0.669],
+    [0.972, 0.981, 0.9751, 0.975],  # printed 0.975 twice, but ranked 2 and 3: unrounded values differed
+    [0.957, 0.978, 0.946, 0.970],
+]
+
+
+def ece(confidence, correct):
+    bins = np.minimum((confidence * 15).astype(int), 14)
+    return np.abs(np.bincount(bins, weights=correct - confidence, minlength=15)).sum() / len(correct)
+
+
+class TestBootstrapOverRuns:
+    def test_two_runs_span_the_interval(self):
+        # The mean of two draws from {0, 1} is 0 or 1 with probability 1/4 each, beyond either tail.
+        interval = statistics.grouped_bootstrap(np.array([0.0, 1.0]))
+        assert (interval.low, interval.high, interval.confidence) == (0.0, 1.0, 0.95)
+
+    def test_settings_are_kept_fixed(self):
+        # Groups differ, runs within a group do not: nothing is uncertain.
+        interval = statistics.grouped_bootstrap(np.array([0.0, 1.0, 0.0, 1.0]), ["a", "b", "a", "b"])
+        assert (interval.low, interval.high) == (0.5, 0.5)
+
+    def test_agrees_with_scipy(self):
+        values = np.random.default_rng(1).normal(0.3, 1, 12)
+        ours = statistics.grouped_bootstrap(values, resamples=100_000)
+        theirs = stats.bootstrap(
+            (values,), np.mean, method="percentile", n_resamples=100_000, rng=np.random.default_rng(2)
+        ).confidence_interval
+        assert ours.low == pytest.approx(theirs.low, abs=0.01)
+        assert ours.high == pytest.approx(theirs.high, abs=0.01)
+
+    def test_a_wider_confidence_contains_a_narrower(self):
+        values = np.random.default_rng(3).normal(size=9)
+        narrow = statistics.grouped_bootstrap(values, confidence=0.8)
+        wide = statistics.grouped_bootstrap(values, confidence=0.99)
+        assert wide.low < narrow.low < narrow.high < wide.high
+
+    def test_one_run_in_a_group_gives_no_interval(self):
+        assert statistics.grouped_bootstrap(np.array([0.3])) is None
+        assert statistics.grouped_bootstrap(np.array([0.3, 0.1, 0.2]), ["a", "a", "b"]) is None
+
+    def test_is_deterministic_and_depends_on_the_seed(self):
+        values = np.random.default_rng(4).normal(size=7)
+        assert statistics.grouped_bootstrap(values) == statistics.grouped_bootstrap(values)
+        assert statistics.grouped_bootstrap(values) != statistics.grouped_bootstrap(values, seed=1)
+
+
+class TestCompareRuns:
+    def test_by_hand(self):
+        first = np.array([1.0, 2.0, 3.0, 4.0])
+        second = np.array([1.5, 2.0, 2.0, 7.0])
+        result = statistics.compare_runs(first, second)
+        assert (result.runs, result.groups) == (4, 1)
+        assert (result.wins, result.ties, result.losses) == (2, 1, 1)
+        assert result.mean_difference == pytest.approx((-0.5 + 0 + 1 - 3) / 4)
+        # Non-zero differences -0.5, 1, -3 have ranks 1, 2, 3; the positive sum 2 is reached by sums 0, 1, 2
+        # of 8 sign patterns: p = 2 * 3 / 8.
+        assert result.p_value == pytest.approx(0.75)
+        assert result.smallest_p == 0.25
+        assert result.adjusted_p is None
+
+    def test_mean_of_group_means(self):
+        result = statistics.compare_runs(np.array([1.0, 1, 1, 4, 4]), np.zeros(5), ["a", "a", "a", "b", "b"])
+        assert result.mean_difference == 2.5
+        assert result.groups == 2
+        assert (result.interval.low, result.interval.high) == (2.5, 2.5)
+
+    def test_rounding_is_a_tie(self):
+        result = statistics.compare_runs(np.array([0.1 + 0.2, 1.0]), np.array([0.3, 1.0]))
+        assert (result.wins, result.ties, result.losses) == (0, 2, 0)
+        assert (result.p_value, result.smallest_p, result.mean_difference) == (1.0, 1.0, 0.0)
+
+    def test_tolerance_widens_ties(self):
+        result = statistics.compare_runs(np.array([1.0, 2.0]), np.array([1.2, 4.0]), tie_tolerance=0.5)
+        assert (result.wins, result.ties) == (1, 1)
+
+
+class TestCompareSamples:
+    def test_a_mean_has_the_textbook_interval(self):
+        rng = np.random.default_rng(0)
+        second = rng.normal(size=2000)
+        first = second + rng.normal(0.05, 0.3, size=2000)
+        difference = first - second
+        for kind in ("basic", "percentile"):
+            result = statistics.compare_samples(np.mean, [first], [second], kind=kind, resamples=4000)
+            half = 1.96 * difference.std(ddof=1) / math.sqrt(2000)
+            assert result.difference == pytest.approx(difference.mean())
+            assert result.interval.low == pytest.approx(difference.mean() - half, abs=0.06 * half)
+            assert result.interval.high == pytest.approx(difference.mean() + half, abs=0.06 * half)
+            assert result.samples == 2000
+
+    def test_rows_are_drawn_together(self):
+        labels = np.arange(50) % 3
+        probabilities = np.eye(3)[labels]
+
+        def misses(probs, truth):
+            return float(np.mean(probs.argmax(axis=1) != truth))
+
+        result = statistics.compare_samples(
+            misses, [probabilities, labels], [probabilities, labels], resamples=20
+        )
+        assert (result.first, result.second) == (0.0, 0.0)
+        assert (result.interval.low, result.interval.high) == (0.0, 0.0)
+
+    def test_basic_mirrors_percentile(self):
+        rng = np.random.default_rng(5)
+        first, second = [rng.random(100)], [rng.random(100)]
+        basic = statistics.compare_samples(np.median, first, second, resamples=50)
+        percentile = statistics.compare_samples(np.median, first, second, kind="percentile", resamples=50)
+        assert basic.interval.low == pytest.approx(2 * basic.difference - percentile.interval.high)
+        assert basic.interval.high == pytest.approx(2 * basic.difference - percentile.interval.low)
+
+    def test_basic_removes_the_bias_of_binned_errors(self):
+        """Of 40 test sets, the basic interval covers the true difference of ECEs far more often."""
+        rng = np.random.default_rng(6)
+        covered = {"basic": 0, "percentile": 0}
+        true = rng.beta(5, 1.2, 1_000_000) * 0.7 + 0.3
+        sharpened = true**1.5 / (true**1.5 + (1 - true) ** 1.5)
+        truth = ece(sharpened, true)  # the other predictor is perfectly calibrated
+        for _ in range(40):
+            rows = rng.integers(len(true), size=2000)
+            correct = rng.random(2000) < true[rows]
+            for kind in covered:
+                interval = statistics.compare_samples(
+                    ece, [sharpened[rows], correct], [true[rows], correct], kind=kind, resamples=100
+                ).interval
+                covered[kind] += interval.contains(truth)
+        assert covered["basic"] > 28
+        assert covered["percentile"] < 16
+
+    def test_errors(self):
+        with pytest.raises(ValueError, match="kind must be basic or percentile, not 'bca'"):
+            statistics.compare_samples(np.mean, [np.ones(3)], [np.ones(3)], kind="bca")
+        with pytest.raises(ValueError, match=r"share one number of samples, at least 2, not \[3, 4\]"):
+            statistics.compare_samples(np.mean, [np.ones(3)], [np.ones(4)])
+        with pytest.raises(ValueError, match=r"at least 2, not \[1\]"):
+            statistics.compare_samples(np.mean, [np.ones(1)], [np.ones(1)])
+
+
+class TestWilcoxon:
+    def test_all_agree(self):
+        for runs in (1, 5, 6, 10):
+            p_value = statistics.wilcoxon_p(np.arange(1.0, runs + 1))
+            assert p_value == pytest.approx(statistics.smallest_p(runs)) == pytest.approx(2.0 ** (1 - runs))
+
+    def test_five_runs_cannot_reach_5_percent_and_six_can(self):
+        assert statistics.smallest_p(5) > 0.05 > statistics.smallest_p(6)
+
+    @given(st.integers(2, 20), st.integers(0, 2**32 - 1))
+    def test_agrees_with_scipy_without_ties(self, runs, seed):
+        differences = np.random.default_rng(seed).normal(0.2, 1, runs)
+        expected = stats.wilcoxon(differences, method="exact").pvalue
+        assert statistics.wilcoxon_p(differences) == pytest.approx(expected, rel=1e-12)
+
+    def test_agrees_with_scipys_full_permutation_with_ties_and_zeros(self):
+        differences = np.array([1.0, -1, 2, 2, 2, 0, -3, 4, 1, 0])
+        nonzero = differences[differences != 0]
+        permutation = stats.PermutationMethod(n_resamples=np.inf)
+        expected = stats.wilcoxon(nonzero, method=permutation).pvalue
+        assert statistics.wilcoxon_p(differences) == pytest.approx(expected, rel=1e-12)
+
+    def test_exact_and_approximate_meet(self):
+        differences = np.random.default_rng(7).normal(0.15, 1, 61)
+        approximate = statistics.wilcoxon_p(differences)
+        assert approximate == pytest.approx(stats.wilcoxon(differences, method="asymptotic").pvalue)
+        assert approximate == pytest.approx(stats.wilcoxon(differences, method="exact").pvalue, abs=0.005)
+
+    def test_symmetry_and_nothing_left(self):
+        differences = np.array([0.3, -0.1, 0.4, 0.25])
+        assert statistics.wilcoxon_p(differences) == statistics.wilcoxon_p(-differences)
+        assert statistics.wilcoxon_p(np.zeros(4)) == 1.0
+
+
+class TestHolm:
+    def test_by_hand(self):
+        # Sorted .005, .01, .03, .04 times 4, 3, 2, 1 is .02, .03, .06, .04; the last may not fall below .06.
+        assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+    def test_is_capped_and_empty(self):
+        assert statistics.holm([0.9, 0.8]).tolist() == [1.0, 1.0]
+        assert statistics.holm([]).tolist() == []
+
+    def test_adjust_keeps_the_rest(self):
+        first = statistics.compare_runs(np.arange(1.0, 9), np.zeros(8))
+        second = statistics.compare_runs(np.array([1.0, -1, 2]), np.zeros(3))
+        adjusted = statistics.adjust([first, second])
+        assert [a.adjusted_p for a in adjusted] == pytest.approx([2 * first.p_value, second.p_value])
+        assert replace(adjusted[0], adjusted_p=None) == first
+
+
+class TestRanking:
+    @pytest.mark.parametrize(("alpha", "table"), [(0.05, DEMSAR_Q05), (0.10, DEMSAR_Q10)])
+    def test_quantiles_are_demsars(self, alpha, table):
+        ours = [statistics.nemenyi_quantile(methods, alpha) for methods in range(2, 11)]
+        assert ours == pytest.approx(table, abs=0.001)
+
+    def test_demsars_example(self):
+        scores = -np.array(DEMSAR_AUC)
+        ranks = statistics.average_ranks(scores)
+        assert ranks == pytest.approx([3.143, 2.000, 2.893, 1.964], abs=5e-4)
+        uncorrected = 12 * 14 / (4 * 5) * (np.sum(ranks**2) - 4 * 5**2 / 4)
+        assert uncorrected == pytest.approx(9.28, abs=0.005)
+        result = statistics.friedman(scores)
+        # scipy's statistic is corrected for ties, which Demsar's is not.
+        assert result.chi_square == pytest.approx(stats.friedmanchisquare(*scores.T).statistic)
+        assert result.chi_square > uncorrected
+        assert statistics.nemenyi_critical_difference(4, 14, 0.05) == pytest.approx(1.25, abs=0.005)
+        assert statistics.nemenyi_critical_difference(4, 14, 0.10) == pytest.approx(1.12, abs=0.005)
+        ranking = statistics.rank_methods(scores, ["C4.5", "+m", "+cf", "+m+cf"], alpha=0.10)
+        assert ranking.methods == ("+m+cf", "+m", "+cf", "C4.5")
+        assert ranking.cliques == (("+m+cf", "+m", "+cf"), ("+cf", "C4.5"))
+        assert ranking.blocks == 14
+
+    def test_friedman_by_hand(self):
+        # Rank sums 5, 8, 11: 12 / (4 * 3 * 4) * (25 + 64 + 121) - 3 * 4 * 4 = 4.5, F = 3 * 4.5 / (8 - 4.5).
+        scores = np.array([[1, 2, 3], [1, 2, 3], [1, 3, 2], [2, 1, 3]])
+        result = statistics.friedman(scores)
+        assert result.chi_square == pytest.approx(4.5)
+        assert result.chi_square_p == pytest.approx(math.exp(-2.25))
+        assert result.f_statistic == pytest.approx(13.5 / 3.5)
+        assert result.f_p == pytest.approx(stats.f.sf(13.5 / 3.5, 2, 6))
+
+    def test_friedman_extremes(self):
+        agreed = statistics.friedman(np.array([[1, 2, 3]] * 5))
+        assert (agreed.f_statistic, agreed.f_p) == (math.inf, 0.0)
+        assert agreed.chi_square == pytest.approx(10.0)
+        level = statistics.friedman(np.ones((4, 3)))
+        assert (level.chi_square, level.chi_square_p, level.f_p) == (0.0, 1.0, 1.0)
+
+    @pytest.mark.parametrize(
+        ("ranks", "difference", "expected"),
+        [
+            ([1.0, 2.0, 3.0], 1.5, [(0, 1), (1, 2)]),
+            ([1.0, 2.0, 3.0], 5.0, [(0, 1, 2)]),
+            ([1.0, 2.0, 3.0], 1.0, []),
+            ([1.0, 1.2, 1.4, 3.0, 3.1], 0.5, [(0, 1, 2), (3, 4)]),
+            ([1.0, 1.0], 0.1, [(0, 1)]),
+            ([1.0], 1.0, []),
+        ],
+    )
+    def test_cliques(self, ranks, difference, expected):
+        assert statistics.cliques(ranks, difference) == expected
+
+    def test_ranks_share_ties(self):
+        assert statistics.average_ranks(np.array([[1.0, 1.0, 2.0]])).tolist() == [1.5, 1.5, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: statistics.holm([0.1, 1.2]), r"p_values must be a list of numbers in \[0, 1\]"),
+        (lambda: statistics.grouped_bootstrap(np.array([])), r"differences must be a non-empty list"),
+        (lambda: statistics.wilcoxon_p(np.array([1.0, np.nan])), r"differences must be .* finite numbers"),
+        (lambda: statistics.grouped_bootstrap(np.ones(3), ["a"]), "a setting for each of 3 runs, not 1"),
+        (lambda: statistics.grouped_bootstrap(np.ones(3), confidence=1.0), "confidence must be .*, not 1.0"),
+        (
+            lambda: statistics.grouped_bootstrap(np.ones(3), resamples=0),
+            "resamples must be at least 1, not 0",
+        ),
+        (lambda: statistics.compare_runs(np.ones(2), np.ones(3)), "pair run by run, not be 2 and 3 long"),
+        (lambda: statistics.friedman(np.ones((3, 2))), "at least 2 blocks and 3 methods, not 3 and 2"),
+        (lambda: statistics.average_ranks(np.ones(3)), r"finite \(blocks, methods\) array, not .* \(3,\)"),
+        (lambda: statistics.nemenyi_critical_difference(1, 5), "methods must be at least 2 .* not 1 and 5"),
+        (lambda: statistics.nemenyi_quantile(3, 0.0), "alpha must be between 0 and 1, not 0.0"),
+        (lambda: statistics.cliques([2.0, 1.0], 1.0), r"ranks must ascend, not be \[2.0, 1.0\]"),
+        (lambda: statistics.rank_methods(np.ones((3, 3)), ["a"]), "name the 3 columns of scores, not 1"),
+    ],
+)
+def test_bad_arguments(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+class TestWording:
+    def describe(self, first, second, groups=None):
+        result = statistics.compare_runs(np.array(first), np.array(second), groups)
+        return wording.verdict(result), wording.describe(
+            result, "FTS", "TS", "ECE", scale=100, unit=" points"
+        )
+
+    def test_five_runs_are_too_few_however_clear(self):
+        outcome, text = self.describe([0.01] * 5, [0.02] * 5)
+        assert outcome == wording.UNDECIDED
+        assert text == (
+            "Mean ECE of FTS is 1.000 points lower than of TS over 5 runs. "
+            "The bootstrap 95 % interval over seeds is -1.000 to -1.000 points. "
+            "FTS wins 5, ties 0, loses 0. "
+            "Too few to say: 5 untied runs cannot give p < 0.05 (the least possible is 0.0625), "
+            "even if all agree."
+        )
+
+    def test_six_that_agree(self):
+        outcome, text = self.describe([0.01] * 6, [0.02] * 6)
+        assert outcome == wording.LOWER
+        assert text.endswith("ECE of FTS is lower than of TS beyond chance over seeds (Wilcoxon p = 0.0312).")
+
+    def test_worse(self):
+        outcome, text = self.describe([0.03] * 6, [0.02] * 6)
+        assert outcome == wording.HIGHER
+        assert "1.000 points higher" in text
+
+    def test_holm_can_take_it_away(self):
+        result = statistics.compare_runs(np.full(6, 0.01), np.full(6, 0.02))
+        adjusted = statistics.adjust([result, result])[0]
+        assert wording.verdict(adjusted) == wording.OPEN
+        text = wording.describe(adjusted, "FTS", "TS", "ECE")
+        assert text.endswith("No difference is shown (Wilcoxon p = 0.0312, 0.0625 after Holm's correction).")
+
+    def test_mixed(self):
+        outcome, text = self.describe([0.1, 0.2, 0.1, 0.2, 0.1, 0.2], [0.2, 0.1, 0.2, 0.1, 0.2, 0.1])
+        assert outcome == wording.OPEN
+        assert "and zero lies in the interval" in text
+
+    def test_single_seeds_have_no_interval(self):
+        outcome, text = self.describe([0.01] * 2, [0.02] * 2, ["a", "b"])
+        assert outcome == wording.UNDECIDED
+        assert "over 2 runs in 2 settings." in text
+        assert "There is one seed in some setting, so no interval over seeds." in text
+
+    def test_one_run_and_all_equal(self):
+        _, text = self.describe([0.01], [0.02])
+        assert "over 1 run." in text
+        assert "1 untied run cannot" in text
+        outcome, text = self.describe([0.5] * 8, [0.5] * 8)
+        assert outcome == wording.UNDECIDED
+        assert text.startswith("Mean ECE of FTS and TS is the same over 8 runs.")
+        assert "0 untied runs cannot" in text
