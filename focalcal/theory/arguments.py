@@ -48,22 +48,23 @@ def checked_classes(classes: Any, minimum: int = 2, maximum: int | None = None) 
     return int(number)
 
 
-def checked_matrix(name: str, values: Any) -> np.ndarray:
-    """Return `values` as a finite float64 array (n, k) with k >= 2."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind == "c":
-            raise TypeError
-        array = np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be an array (n, k) of real numbers, got {type(values).__name__}"
-        ) from None
+def checked_shape(name: str, values: Any) -> np.ndarray:
+    """Return `values` as a float64 array (n, k) with k >= 2, C-contiguous; its entries are not looked at."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "bfiu":
+        raise ValueError(f"{name} must be an array (n, k) of real numbers, got dtype {array.dtype}")
     if array.ndim != 2:
-        raise ValueError(f"{name} must have 2 dimensions (n, k), got shape {np.shape(values)}")
+        raise ValueError(f"{name} must have 2 dimensions (n, k), got shape {array.shape}")
     if array.shape[1] < 2:
         raise ValueError(f"{name} must have at least 2 classes (columns), got shape {array.shape}")
-    if array.size and not np.isfinite(_magnitude(array)):
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def checked_matrix(name: str, values: Any) -> np.ndarray:
+    """Return `values` as a finite float64 array (n, k) with k >= 2."""
+    array = checked_shape(name, values)
+    # NaN and infinities survive into the extremes, so that two reductions look at every entry
+    if array.size and not (np.isfinite(array.max()) and np.isfinite(array.min())):
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(f"{name} must be finite, got {array[row, column]} in row {row}, column {column}")
     return array
@@ -76,14 +77,12 @@ def checked_probabilities(name: str, values: Any) -> np.ndarray:
         return array
     if array.min() < 0:
         row, column = np.argwhere(array < 0)[0]
-        raise ValueError(
-            f"{name} must be at least 0, got {array[row, column]!r} in row {row}, column {column}"
-        )
+        raise ValueError(f"{name} must be at least 0, got {array[row, column]} in row {row}, column {column}")
     totals = array.sum(axis=1)
-    worst = int(np.abs(totals - 1).argmax())
-    if abs(totals[worst] - 1) > SUM_TOLERANCE:
+    row = int(np.abs(totals - 1).argmax())
+    if abs(totals[row] - 1) > SUM_TOLERANCE:
         raise ValueError(
-            f"{name} must sum to 1 within {SUM_TOLERANCE:g} in every row, got {float(totals[worst])!r} in row {worst}"
+            f"{name} rows must sum to 1 within {SUM_TOLERANCE:g}, got {totals[row]} in row {row}"
         )
     return array
 
@@ -95,8 +94,3 @@ def checked_probability_values(name: str, values: Any) -> np.ndarray:
     if outside.any():
         raise ValueError(f"{name} must lie in [0, 1], got {float(array[outside].flat[0])!r}")
     return array
-
-
-def _magnitude(array: np.ndarray) -> float:
-    """Return the largest absolute entry; NaN if any entry is NaN (max and min propagate it)."""
-    return max(abs(float(array.max())), abs(float(array.min()))) if not math.isnan(array.max()) else math.nan

@@ -20,12 +20,12 @@ STEP_TOLERANCE = 1e-13
 
 
 def psi_inverse(eta: Any, gamma: float) -> np.ndarray:
-    """Return the focal-risk minimiser for each posterior row of `eta`, float64 (n, k): Psi^gamma(result) = eta.
+    """Return the focal-risk minimiser for each posterior row of `eta`, float64 (n, k): Psi^gamma of it is eta.
 
-    `eta` is (n, k), non-negative, rows summing to 1 within 1e-5; gamma >= -1. For gamma >= 0, h is increasing and
-    the solution is the minimiser of C21 Eq. (4); for -1 <= gamma < 0 h is not monotone, but the solution is still
-    unique on the simplex. Where Psi has underflowed to 0 in `eta`, what it held is lost; keep logarithms and use
-    `log_psi_inverse` there.
+    `eta` is (n, k), non-negative, rows summing to 1 within 1e-5; gamma >= -1. For gamma >= 0, h is increasing
+    and the solution minimises the focal risk (C21 Sec. 4); for -1 <= gamma < 0 h is not monotone, but the
+    solution is still unique on the simplex. Where Psi has underflowed to 0 in `eta`, what it held is lost; keep
+    logarithms and use `log_psi_inverse` there.
     """
     eta = checked_probabilities("eta", eta)
     with np.errstate(divide="ignore"):
@@ -51,7 +51,7 @@ def _invert_block(log_eta: np.ndarray, gamma: float, out: np.ndarray) -> None:
     """Write log q with Psi^gamma(q) = softmax(log_eta) into `out`; both (n, k) float64.
 
     One unknown a row: x = log R, the log odds against the top class. Given x, every other class follows from
-    h(q_i) = h(q_top) eta_i / eta_top, and their sum must be R / (1 + R); the difference falls strictly with x.
+    h(q_i) = h(q_top) eta_i / eta_top, and their sum must be R / (1 + R); what is in excess falls with x.
     """
     positions = np.arange(len(log_eta))
     top = log_eta.argmax(axis=1)
@@ -156,7 +156,7 @@ def _safeguarded(current: np.ndarray, step: np.ndarray, low: np.ndarray, high: n
 
 
 def _settled(previous: np.ndarray, current: np.ndarray) -> bool:
-    """Return whether a Newton step moved nothing by more than the tolerance; its error is the square of that."""
+    """Return whether a Newton step moved nothing by more than the tolerance."""
     return bool((np.abs(current - previous) <= STEP_TOLERANCE * np.maximum(1.0, np.abs(current))).all())
 
 
