@@ -232,7 +232,7 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     allowed = _WHOLE_ARRAYS if "inputs" in arrays else _SPLIT_ARRAYS
     if missing := [name for name in needed if name not in arrays]:
         raise UserError(
-            f"{path} lacks the array {missing[0]!r}; allowed: inputs and labels, or x_train, y_train, x_test, "
+            f"{path} lacks the array {missing[0]!r}; allowed: inputs, labels or x_train, y_train, x_test, "
             f"y_test and optionally x_val, y_val; it has: {', '.join(sorted(arrays)) or 'none'}"
         )
     if unknown := sorted(set(arrays) - set(allowed)):

@@ -1,0 +1,155 @@
+"""A look at a prepared dataset: a figure of samples and a table of class counts."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from focalcal.data.prepared import SPLITS, PreparedData, class_counts
+
+_MOST_CLASSES = 10
+_SAMPLES_A_CLASS = 8
+_MOST_POINTS = 2000
+_COLUMN_INCHES = 3.5
+_STYLE = {"font.size": 7, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
+# Okabe and Ito's colours, told apart by colour-blind readers, with darker ones for yellow, which vanishes.
+_COLOURS = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#56B4E9",
+    "#CC79A7",
+    "#8C6D1F",
+    "#000000",
+    "#999999",
+    "#7A5195",
+)
+_LINE_STYLES = ("-", "--", "-.", ":")
+
+
+def class_count_table(data: PreparedData, class_names: list[str]) -> list[list[str]]:
+    """Return rows of text: a header, then label, class and its count in each split, and a sum last."""
+    counts = class_counts(data)
+    rows = [["label", "class", *SPLITS]]
+    for label, name in enumerate(class_names):
+        rows.append([str(label), name, *(str(counts[split][label]) for split in SPLITS)])
+    rows.append(["all", "all", *(str(sum(counts[split])) for split in SPLITS)])
+    return rows
+
+
+def save_figure(data: PreparedData, dataset: str, class_names: list[str], paths: list[Path]) -> None:
+    """Save a figure of the training samples to each path, in the format of its suffix.
+
+    Images: a grid, one row a class. One feature: the samples' density a class, with the true posterior where
+    it is known. More features: the samples on their first two principal axes.
+    """
+    with mpl.rc_context(_STYLE):
+        if data.inputs.ndim == 4:
+            figure = _image_grid(data, class_names)
+        elif data.inputs.shape[1] == 1:
+            figure = _density_plot(data, class_names)
+        else:
+            figure = _principal_plot(data, class_names)
+        sizes = ", ".join(f"{len(data.indices(split)):,} {split}" for split in SPLITS)
+        figure.suptitle(f"{dataset}: {sizes}", fontsize=8)
+        for path in paths:
+            # A fixed date keeps the bytes the same from run to run.
+            metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
+            figure.savefig(path, dpi=300, metadata=metadata)
+
+
+def _image_grid(data: PreparedData, class_names: list[str]) -> Figure:
+    shown = _shown_classes(data)
+    mosaic, pitch = _mosaic(data, shown)
+    figure = Figure(figsize=(_COLUMN_INCHES, 0.33 * len(shown) + 0.3), layout="constrained")
+    axis = figure.subplots()
+    axis.imshow(mosaic, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+    axis.set_xticks([])
+    axis.set_yticks((np.arange(len(shown)) + 0.5) * pitch, [class_names[label] for label in shown])
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    return figure
+
+
+def _mosaic(data: PreparedData, shown: list[int]) -> tuple[np.ndarray, int]:
+    """Return the first training images of each class as one white-ruled image, and the height of a row."""
+    channels, height, width = data.inputs.shape[1:]
+    gap = max(1, height // 16)
+    shape = (len(shown) * (height + gap), _SAMPLES_A_CLASS * (width + gap), channels)
+    mosaic = np.full(shape, 255, dtype=np.uint8)
+    train_labels = data.labels[data.train_indices]
+    for row, label in enumerate(shown):
+        samples = data.train_indices[train_labels == label][:_SAMPLES_A_CLASS]
+        for column, sample in enumerate(samples):
+            top, left = row * (height + gap), column * (width + gap)
+            mosaic[top : top + height, left : left + width] = data.inputs[sample].transpose(1, 2, 0)
+    return mosaic[:, :, 0] if channels == 1 else mosaic, height + gap
+
+
+def _density_plot(data: PreparedData, class_names: list[str]) -> Figure:
+    values = data.inputs[data.train_indices, 0]
+    labels = data.labels[data.train_indices]
+    figure = Figure(
+        figsize=(_COLUMN_INCHES, 3.2 if data.posterior is not None else 1.9), layout="constrained"
+    )
+    axes = figure.subplots(1 if data.posterior is None else 2, 1, sharex=True, squeeze=False)[:, 0]
+    edges = np.linspace(values.min(), values.max(), 61)
+    width = edges[1] - edges[0]
+    for label in _shown_classes(data):
+        density = np.histogram(values[labels == label], bins=edges)[0] / (len(values) * width)
+        axes[0].stairs(density, edges, label=class_names[label], **_line(label))
+    axes[0].set_ylabel("density of x and class")
+    axes[0].legend(title="class", frameon=False)
+    if data.posterior is not None:
+        order = np.argsort(data.inputs[:, 0], kind="stable")
+        for label in _shown_classes(data):
+            axes[1].plot(data.inputs[order, 0], data.posterior[order, label], **_line(label))
+        axes[1].set_ylabel("true posterior of class")
+        axes[1].set_ylim(0, 1.02)
+    axes[-1].set_xlabel("x")
+    return figure
+
+
+def _principal_plot(data: PreparedData, class_names: list[str]) -> Figure:
+    features = data.inputs[data.train_indices].astype(np.float64)
+    centred = features - features.mean(axis=0)
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(centred))
+    # The two largest; the sign of a direction is arbitrary, so its largest entry is made positive.
+    directions = directions[:, [-1, -2]]
+    directions *= np.sign(directions[np.abs(directions).argmax(axis=0), [0, 1]])
+    shares = variances[[-1, -2]] / variances.sum()
+    points = (centred @ directions)[:_MOST_POINTS]
+    labels = data.labels[data.train_indices][:_MOST_POINTS]
+    figure = Figure(figsize=(_COLUMN_INCHES, 3.0), layout="constrained")
+    axis = figure.subplots()
+    for label in _shown_classes(data):
+        colour = _COLOURS[label % len(_COLOURS)]
+        axis.scatter(*points[labels == label].T, s=3, lw=0, color=colour, label=class_names[label])
+    axis.set_xlabel(f"principal axis 1 ({shares[0]:.0%} of the variance)")
+    axis.set_ylabel(f"principal axis 2 ({shares[1]:.0%} of the variance)")
+    axis.legend(
+        title="class",
+        frameon=False,
+        markerscale=2,
+        loc="center left",
+        bbox_to_anchor=(1, 0.5),
+        handletextpad=0,
+    )
+    return figure
+
+
+def _shown_classes(data: PreparedData) -> list[int]:
+    """Return at most ten classes, spread evenly over all."""
+    return np.unique(
+        np.linspace(0, data.classes - 1, min(data.classes, _MOST_CLASSES)).round().astype(int)
+    ).tolist()
+
+
+def _line(label: int) -> dict[str, object]:
+    return {
+        "color": _COLOURS[label % len(_COLOURS)],
+        "ls": _LINE_STYLES[label % len(_LINE_STYLES)],
+        "lw": 1.2,
+    }

@@ -1,0 +1,43 @@
+"""Draw samples of one prepared dataset and count its classes."""
+
+import argparse
+import csv
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from focalcal.data import inspection, prepared
+from focalcal.workflow.io import atomic_output
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the figure, as given and as PDF beside it, and the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="prepared dataset, .npz")
+    parser.add_argument("--record", type=Path, required=True, help="its record, .json")
+    parser.add_argument(
+        "--figure", type=Path, required=True, help="sample figure, .png; a .pdf is put beside it"
+    )
+    parser.add_argument("--table", type=Path, required=True, help="class counts, .csv")
+    arguments = parser.parse_args(argv)
+
+    # Matplotlib's PDF writer lets fontTools report each glyph.
+    logging.getLogger("fontTools").setLevel(logging.WARNING)
+    data = prepared.load(arguments.data, memory_map=True)
+    record = json.loads(arguments.record.read_text("utf-8"))
+    figures = [arguments.figure, arguments.figure.with_suffix(".pdf")]
+    with ExitStack() as stack:
+        partials = [stack.enter_context(atomic_output(path)) for path in figures]
+        inspection.save_figure(data, record["dataset"], record["class_names"], partials)
+    with atomic_output(arguments.table) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(
+            inspection.class_count_table(data, record["class_names"])
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
