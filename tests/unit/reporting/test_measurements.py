@@ -1,0 +1,94 @@
+import pandas as pd
+import pytest
+
+from focalcal.reporting.measurements import (
+    COLUMNS,
+    Summary,
+    check_metrics,
+    load_metrics,
+    loss_order,
+    summarise,
+)
+
+CSV = """dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value
+digits,cnn-small,ce,0,none,,0,1,test,ece,0.25
+digits,cnn-small,ce,1,none,,0,1,test,ece,0.75
+digits,cnn-small,ce,0,fts,ece,-0.5,1.5,test,ece,0.1
+digits,cnn-small,ce,1,fts,ece,5,2.5,test,ece,0.3
+digits,cnn-small,ce,0,fts,ece,-0.5,1.5,val,ece,0.05
+digits,cnn-small,focal-2,0,other,,,,test,ece,0.5
+"""
+
+
+@pytest.fixture
+def frame(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text(CSV)
+    return load_metrics(path)
+
+
+def test_load_keeps_texts_as_texts(frame):
+    assert list(frame.columns) == list(COLUMNS)
+    assert frame["criterion"].tolist() == ["", "", "ece", "ece", "ece", ""]
+    assert frame["seed"].tolist() == ["0", "1", "0", "1", "0", "0"]
+    assert frame["value"].dtype == float
+
+
+def test_summary_over_seeds(frame):
+    summary = summarise(frame)
+    setting = ("digits", "cnn-small", "ce")
+    assert summary[*setting, "none", "", "ece"] == Summary(
+        2, 0.5, pytest.approx(0.5 / 2**0.5), 1.0, (0.0, 0.0)
+    )
+    assert summary[*setting, "fts", "ece", "ece"] == Summary(
+        2, pytest.approx(0.2), pytest.approx(0.2 / 2**0.5), 2.0, (-0.5, 5.0)
+    )
+    assert summary["digits", "cnn-small", "focal-2", "other", "", "ece"] == Summary(1, 0.5, None, None, None)
+    assert len(summary) == 3
+    assert next(iter(summarise(frame, split="val").values())).mean == 0.05
+
+
+def test_a_missing_column_is_an_error(frame):
+    with pytest.raises(ValueError, match="metrics lack the columns split, value; they need dataset, model"):
+        check_metrics(frame.drop(columns=["split", "value"]))
+
+
+def test_a_value_that_is_not_finite_is_an_error(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text(CSV.replace("0.25", "nan"))
+    with pytest.raises(
+        ValueError, match="not finite: dataset digits, model cnn-small, loss ce, seed 0, method none"
+    ):
+        load_metrics(path)
+
+
+def test_the_same_score_twice_is_an_error(frame):
+    with pytest.raises(ValueError, match="the same score twice: dataset digits"):
+        check_metrics(pd.concat([frame, frame.head(1)]))
+
+
+def test_losses_are_ordered_as_in_the_catalogue():
+    losses = [
+        "mine",
+        "focal-10",
+        "adafocal",
+        "focal-2+ls-0.1",
+        "focal-2",
+        "brier",
+        "ce",
+        "ls-0.1",
+        "ls-0.05",
+        "flsd-53",
+    ]
+    assert sorted(losses, key=loss_order) == [
+        "ce",
+        "focal-2",
+        "focal-2+ls-0.1",
+        "focal-10",
+        "flsd-53",
+        "adafocal",
+        "brier",
+        "ls-0.05",
+        "ls-0.1",
+        "mine",
+    ]
