@@ -24,7 +24,8 @@ def load_results(folder: Path = FOLDER) -> pd.DataFrame:
     Text columns: paper, table, row, column (labels as printed), dataset, model, loss, method, criterion,
     metric (names as in metrics.csv; an empty loss is one the paper does not name), printed and printed_std
     (digits as printed), unit, note. Numbers: value and std in the suite's units (fractions, nats; NaN without
-    a std), gamma, temperature (NaN where not printed), seeds (0 where not printed).
+    a std), gamma, temperature (NaN where not printed; M20 Tables 11 and 13 use that of Tables 1 and 7),
+    seeds (0 where not printed).
     """
     cells = pd.concat([_read(folder / name) for name in RESULT_FILES], ignore_index=True)
     cells = cells.rename(columns={"value": "printed", "std": "printed_std"})
