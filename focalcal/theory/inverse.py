@@ -20,12 +20,12 @@ STEP_TOLERANCE = 1e-13
 
 
 def psi_inverse(eta: Any, gamma: float) -> np.ndarray:
-    """Return the focal-risk minimiser for each posterior row of `eta`, float64 (n, k): Psi^gamma of it is eta.
+    """Return the focal-risk minimiser of each posterior row of `eta`, float64 (n, k): Psi^gamma of it is eta.
 
-    `eta` is (n, k), non-negative, rows summing to 1 within 1e-5; gamma >= -1. For gamma >= 0, h is increasing
-    and the solution minimises the focal risk (C21 Sec. 4); for -1 <= gamma < 0 h is not monotone, but the
-    solution is still unique on the simplex. Where Psi has underflowed to 0 in `eta`, what it held is lost; keep
-    logarithms and use `log_psi_inverse` there.
+    `eta` is (n, k), non-negative, rows summing to 1 within 1e-5; gamma >= -1. For gamma >= 0, h is
+    increasing and the solution minimises the focal risk (C21 Sec. 4); for -1 <= gamma < 0 h is not monotone,
+    but the solution is still unique on the simplex. Where Psi has underflowed to 0 in `eta`, what it held is
+    lost; keep logarithms and use `log_psi_inverse` there.
     """
     eta = checked_probabilities("eta", eta)
     with np.errstate(divide="ignore"):

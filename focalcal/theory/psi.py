@@ -1,7 +1,8 @@
 """The calibration map of focal loss, Psi^gamma, its logarithm, its inverse and its binary form in logits.
 
-C21 Eq. (9) = K24 Eq. (1): with `phi(v) = (1-v)^gamma - gamma (1-v)^(gamma-1) v log v`, `h(v) = v / phi(v)`,
-`Psi(v)_i = h(v_i) / sum_j h(v_j)`. It turns the minimiser of focal loss back into the class posterior.
+C21 Eq. (10), (12), (13) = K24 Eq. (1): with `phi(v) = (1-v)^gamma - gamma (1-v)^(gamma-1) v log v`, `h(v) =
+v / phi(v)`, `Psi(v)_i = h(v_i) / sum_j h(v_j)`. It turns the minimiser of focal loss back into the class
+posterior.
 
 Numerical form. `top` is the most probable class, `e_i = v_i / v_top`, `R = sum of e_i over i != top`,
 `B(v) = -v log v / (1-v)` (which lies in [0, 1] and grows with v). Then `phi = (1-v)^gamma (1 + gamma B)` and
@@ -46,7 +47,7 @@ SMALLEST_NORMAL = np.finfo(np.float64).tiny
 
 
 def psi(probs: Any, gamma: float) -> np.ndarray:
-    """Return Psi^gamma of each row of `probs`, float64 (n, k), rows summing to 1 (C21 Eq. (9), K24 Eq. (1)).
+    """Return Psi^gamma of each row of `probs`, float64 (n, k), rows summing to 1 (C21 Eq. (12), K24 Eq. (1)).
 
     `probs` is (n, k), non-negative, rows summing to 1 within 1e-5 (they are renormalised); gamma >= -1.
     gamma = 0 is the identity, a one-hot row maps to itself, and a row's argmax stays.

@@ -1,0 +1,55 @@
+"""What the theory stage computes: one frozen record read from the JSON spec of its rules."""
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+from focalcal.workflow.errors import UserError
+
+
+@dataclass(frozen=True)
+class TheorySettings:
+    """The theory stage's settings; each default is the papers' value, or as fine as is quick."""
+
+    gammas: tuple[float, ...] = tuple(round(0.1 * step, 10) for step in range(1, 101))
+    """gammas of the curves: bounds, thresholds and matching temperatures."""
+    max_logit: float = 20.0
+    """Largest |logit| of the finite bounds (K24: 20)."""
+    scanned_gammas: tuple[float, ...] = (0.5, 1.0, 3.0, 4.0, 10.0)
+    """gammas at which K24's slow temperature scan is repeated as a check."""
+    certified_gammas: tuple[float, ...] = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
+    """gammas whose bound is certified for every logit by interval arithmetic."""
+    matching_classes: tuple[int, ...] = (2, 3, 4)
+    """Class counts for which the closest temperature is found (2 to 10)."""
+    matching_max_logit: float = 5.0
+    """Half width of the logit box of the matching (K24: 5)."""
+    sensitivity_max_logits: tuple[float, ...] = (2.0, 3.0, 7.0, 10.0, 20.0)
+    """Other half widths, to show how the matching depends on the box."""
+    fit_ranges: tuple[tuple[float, float], ...] = ((0.0, 10.0), (0.0, 5.0), (0.0, 3.0), (1.0, 10.0))
+    """Ranges of gamma on which 1/T is fitted by a line."""
+    linear_model_samples: int = 2000
+    """Points of the linear-model experiment, training and test each."""
+    linear_model_steps: int = 50_000
+    """Gradient steps of the linear-model experiment (M20 Figure 5 shows 50,000)."""
+    linear_model_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    """Seeds of the linear-model experiment."""
+
+
+def theory_settings(spec: str) -> TheorySettings:
+    """Return the settings in the JSON object `spec`; keys left out keep their defaults."""
+    try:
+        given = json.loads(spec)
+    except json.JSONDecodeError as error:
+        raise UserError(f"--spec must be a JSON object, got {spec!r} ({error})") from None
+    if not isinstance(given, dict):
+        raise UserError(f"--spec must be a JSON object, got {spec!r}")
+    known = {field.name for field in fields(TheorySettings)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise UserError(f"theory: unknown key {unknown[0]!r}; allowed are {', '.join(sorted(known))}")
+    return TheorySettings(**{key: _frozen(value) for key, value in given.items()})
+
+
+def _frozen(value: Any) -> Any:
+    """Return `value` with lists turned into tuples, at every depth."""
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
