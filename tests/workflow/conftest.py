@@ -42,7 +42,11 @@ TINY = {
     },
 }
 
-TINY_RECIPE = {"epochs": 2, "batch_size": 64, "learning_rate": 0.1}
+
+def tiny_recipe():
+    """Return the quickstart recipe, but for two epochs."""
+    recipes = yaml.safe_load((ROOT / "configs" / "recipes.yaml").read_text("utf-8"))["recipes"]
+    return {**recipes["quickstart"], "epochs": 2, "gamma_milestones": [1]}
 
 
 @dataclass
@@ -106,7 +110,7 @@ def make_tiny(config):
     config["runs"] = TINY["runs"]
     config["datasets"] = TINY["datasets"]
     config["calibration"].update(TINY["calibration"])
-    config["recipes"] = {"tiny": TINY_RECIPE}
+    config["recipes"] = {"tiny": tiny_recipe()}
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Each mistake in a configuration: exit code 2, one line of key, value and what is allowed, nothing written."""
+"""A mistake in a configuration: exit code 2, one line of key, value and what is allowed, nothing written."""
 
 import subprocess
 import sys
