@@ -51,7 +51,7 @@ LOSSES = {
     "dual-focal": LossKind("dual_focal", "weight (1 - p_true + p_next)^gamma", number="gamma"),
     "inverse-focal": LossKind("inverse_focal", "weight (1 + p_true)^gamma", number="gamma"),
     "proper-focal": LossKind(
-        "proper_focal", "the proper part of the focal loss (K24)", number="gamma", risk_gamma=0.0
+        "proper_focal", "the proper part of the focal loss (K24)", "gamma", (0.0, 20.0), risk_gamma=0.0
     ),
 }
 
