@@ -28,7 +28,34 @@ rule fetch_data:
         " > {log:q} 2>&1"
 
 
-rule data_all:
-    """All datasets in use."""
+rule inspect_data:
+    """Samples to look at, and class counts to check, of one dataset."""
     input:
-        expand("results/data/{dataset}.npz", dataset=GRID.datasets),
+        data="results/data/{dataset}.npz",
+        record="results/data/{dataset}.json",
+    output:
+        figure="results/figures/data/{dataset}.png",
+        table="results/tables/data/{dataset}.csv",
+    log:
+        "logs/inspect_data/{dataset}.log",
+    conda:
+        "../envs/data.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        *code_version("workflow_scripts/inspect_data.py"),
+    shell:
+        "python -m workflow_scripts.inspect_data"
+        " --data {input.data:q}"
+        " --record {input.record:q}"
+        " --figure {output.figure:q}"
+        " --table {output.table:q}"
+        " > {log:q} 2>&1"
+
+
+rule data_all:
+    """All datasets in use, and a look at each."""
+    input:
+        collect("results/data/{dataset}.npz", dataset=GRID.datasets),
+        collect("results/figures/data/{dataset}.png", dataset=GRID.datasets),

@@ -1,6 +1,7 @@
 """Checks a configuration against the closed schema and tells the first mistake in one line."""
 
 import difflib
+import functools
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -121,21 +122,20 @@ def _meaning(error: "ValidationError", schemas: dict[str, Any], root: str) -> st
     document = node = schemas[root]
     description = ""
     for step in error.absolute_schema_path:
-        if step == "$ref":
+        # A path goes through a `$ref` without saying so.
+        while isinstance(node, dict) and step not in node and "$ref" in node:
             name, _, pointer = node["$ref"].partition("#")
             document = schemas[name] if name else document
-            node = document
-            for part in filter(None, pointer.split("/")):
-                node = node[part]
-        else:
-            node = node[step]
+            node = functools.reduce(lambda inner, key: inner[key], filter(None, pointer.split("/")), document)
+            description = node.get("description", description)
+        node = node[step]
         if isinstance(node, dict):
             description = node.get("description", description)
     return description
 
 
 def _check_finite(value: object, path: list[str | int]) -> None:
-    """Raise a UserError for a NaN or an infinity: YAML can say them, and no limit of a schema catches a NaN."""
+    """Raise a UserError for a NaN or an infinity: YAML can say them, and no limit catches a NaN."""
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"config key {_dotted(path)!r} is {shown(value)}; allowed: a finite number")
     if isinstance(value, Mapping | list):

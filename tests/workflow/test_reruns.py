@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from tests.project import Project, copy_sources
+
 AFTER_CALIBRATION = {"recover", "aggregate", "summarise"}
 AFTER_TRAINING = {"dump_logits", "calibrate", *AFTER_CALIBRATION}
 
@@ -63,8 +65,8 @@ def test_checking_out_another_version_and_back_reruns_nothing(project):
     assert project.planned() == {}
 
 
-def test_fresh_clone_with_copied_results_reruns_nothing(finished_project, tmp_path, copy_sources):
-    clone = type(finished_project)(tmp_path / "clone")
+def test_fresh_clone_with_copied_results_reruns_nothing(finished_project, tmp_path):
+    clone = Project(tmp_path / "clone")
     copy_sources(clone.root)
     shutil.copy2(finished_project.root / "config.yaml", clone.root / "config.yaml")
     # A plain copy: every file gets a new time, in no particular order.
@@ -118,7 +120,7 @@ def test_new_bin_count_reruns_only_what_reads_it(project):
 
 def test_changed_dataset_parameter_reruns_from_its_data_on(project):
     project.configure(lambda config: config["datasets"]["gauss-3"].update(seed=9))
-    assert set(project.planned()) == {"fetch_data", "train", *AFTER_TRAINING}
+    assert set(project.planned()) == {"fetch_data", "inspect_data", "train", *AFTER_TRAINING}
 
 
 def test_changed_recipe_reruns_training_and_later(project):

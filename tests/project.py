@@ -1,0 +1,112 @@
+"""A small copy of the project to run, edit and break: real Snakemake, real training, seconds in all."""
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = (
+    "Snakefile",
+    "config.yaml",
+    "configs",
+    "rules",
+    "schemas",
+    "profiles",
+    "envs",
+    "focalcal",
+    "workflow_scripts",
+)
+
+# Two losses and two seeds on a few hundred points: every stage does real work, and the whole takes seconds.
+TINY = {
+    "runs": [
+        {
+            "datasets": ["gauss-3"],
+            "models": ["mlp"],
+            "losses": ["ce", "focal-2"],
+            "seeds": [1, 2],
+            "recipe": "tiny",
+        }
+    ],
+    "datasets": {"gauss-3": {"sizes": {"train": 200, "val": 200, "test": 300}}},
+    "calibration": {
+        "methods": ["none", "ts", "fts", "psi"],
+        "gammas": [0.5, 1],
+        "temperatures": {"start": 0.5, "stop": 2.0, "step": 0.1},
+    },
+}
+
+
+def tiny_recipe():
+    """Return the quickstart recipe, but for two epochs."""
+    recipes = yaml.safe_load((ROOT / "configs" / "recipes.yaml").read_text("utf-8"))["recipes"]
+    return {**recipes["quickstart"], "epochs": 2, "gamma_milestones": [1, 2]}
+
+
+@dataclass
+class Project:
+    """A copy of the sources with a small configuration."""
+
+    root: Path
+
+    def snakemake(self, *arguments, expect=0):
+        """Run Snakemake as a user does; return what it printed."""
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        result = subprocess.run(
+            command, cwd=self.root, capture_output=True, text=True, timeout=300, check=False
+        )
+        output = result.stdout + result.stderr
+        assert result.returncode == expect, output
+        return output
+
+    def planned(self, *arguments):
+        """Return how many jobs of each rule a dry run would start."""
+        table = self.snakemake("-n", *arguments)
+        jobs = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", table, re.MULTILINE | re.DOTALL)
+        if jobs is None:
+            assert "Nothing to be done" in table, table
+            return {}
+        counts = (line.split() for line in jobs[1].splitlines())
+        return {rule: int(count) for rule, count in counts if not rule.startswith("all")}
+
+    def configure(self, change):
+        """Let a function edit the configuration."""
+        path = self.root / "config.yaml"
+        config = yaml.safe_load(path.read_text("utf-8"))
+        change(config)
+        path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+
+    def edit(self, path, old, new):
+        """Replace a text that must be there in one source file."""
+        text = (self.root / path).read_text("utf-8")
+        assert old in text, f"{path} does not contain {old!r}"
+        (self.root / path).write_text(text.replace(old, new), encoding="utf-8")
+
+    def copy(self, target):
+        """Return a copy with results and Snakemake's metadata, times kept."""
+        shutil.copytree(self.root, target, symlinks=True)
+        return Project(target)
+
+
+def copy_sources(target):
+    """Copy what a clone holds, without products, to a folder."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, target / name)
+
+
+def make_tiny(config):
+    """Shrink the default configuration to two losses and two seeds on a few hundred points."""
+    config["runs"] = TINY["runs"]
+    config["datasets"] = TINY["datasets"]
+    config["calibration"].update(TINY["calibration"])
+    config["recipes"] = {"tiny": tiny_recipe()}
