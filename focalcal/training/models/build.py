@@ -1,13 +1,18 @@
 """From a model id to a network; torchvision and timm are imported only by the models that stand on them."""
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
 from focalcal.data.prepared import PreparedData
 from focalcal.training import catalogue
-from focalcal.training.models import perceptron, small_cnn
+from focalcal.training.models.perceptron import mlp
+from focalcal.training.models.small_cnn import cnn_small
 from focalcal.training.spec import RunSpec
 from focalcal.workflow.errors import UserError
+
+Builder = Callable[[tuple[int, ...], int], nn.Module]
 
 
 def build_model(model_id: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -16,15 +21,9 @@ def build_model(model_id: str, input_shape: tuple[int, ...], classes: int) -> nn
     if len(input_shape) != 3 and model_id not in catalogue.FEATURE_MODELS:
         raise UserError(
             f"model {model_id!r} takes images (C, H, W), but the dataset has features of shape "
-            f"{input_shape}; use {', '.join(catalogue.FEATURE_MODELS)}"
+            f"{tuple(input_shape)}; use {', '.join(catalogue.FEATURE_MODELS)}"
         )
-    return _BUILDERS[model_id](input_shape, classes)
-
-
-def last_linear(model: nn.Module) -> nn.Linear | None:
-    """Return the last linear layer of `model`, whose weights and gradients M20 watches; None without one."""
-    layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    return layers[-1] if layers else None
+    return _builder(model_id)(tuple(input_shape), classes)
 
 
 def initial_model(spec: RunSpec, data: PreparedData, device: torch.device) -> nn.Module:
@@ -36,7 +35,38 @@ def initial_model(spec: RunSpec, data: PreparedData, device: torch.device) -> nn
     return model.to(device, memory_format=memory)
 
 
-_BUILDERS = {
-    "mlp": perceptron.mlp,
-    "cnn-small": small_cnn.cnn_small,
-}
+def last_linear(model: nn.Module) -> nn.Linear | None:
+    """Return the last linear layer of `model`, whose weights and gradients M20 watches; None without one."""
+    layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    return layers[-1] if layers else None
+
+
+def _builder(model_id: str) -> Builder:
+    if model_id in _LIGHT:
+        return _LIGHT[model_id]
+    if model_id.startswith(catalogue.TIMM_PREFIX):
+        from focalcal.training.models.timm_models import timm_model  # noqa: PLC0415 (1 s that others save)
+
+        name = model_id.removeprefix(catalogue.TIMM_PREFIX)
+        return lambda input_shape, classes: timm_model(name, input_shape, classes)
+    if model_id == "densenet121":
+        from focalcal.training.models.dense import densenet121  # noqa: PLC0415 (torchvision, 0.3 s)
+
+        return densenet121
+    return _residual_builder(model_id)
+
+
+def _residual_builder(model_id: str) -> Builder:
+    from focalcal.training.models import residual  # noqa: PLC0415 (torchvision, 0.3 s)
+
+    if model_id == "wrn-26-10":
+        return residual.wide_resnet_26_10
+    if model_id in _BOTTLENECKS:
+        layers = _BOTTLENECKS[model_id]
+        return lambda input_shape, classes: residual.bottleneck_resnet(layers, input_shape, classes)
+    depth = int(model_id.removeprefix("resnet"))
+    return lambda input_shape, classes: residual.he_resnet(depth, input_shape, classes)
+
+
+_LIGHT: dict[str, Builder] = {"mlp": mlp, "cnn-small": cnn_small}
+_BOTTLENECKS = {"resnet50": [3, 4, 6, 3], "resnet110-bottleneck": [3, 4, 26, 3]}
