@@ -96,7 +96,7 @@ def restricted_unpickle(content: bytes) -> Any:
     """Return the object in a Python 2 or 3 pickle of containers, strings, numbers and NumPy arrays only."""
     try:
         return _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()
-    except pickle.UnpicklingError as error:
+    except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise ArchiveError(f"refused to unpickle: {error}") from None
 
 

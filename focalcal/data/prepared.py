@@ -63,7 +63,8 @@ def load(path: str | os.PathLike[str], *, memory_map: bool = False) -> PreparedD
     """Return the dataset in `path`; with `memory_map`, the inputs stay on disk, read-only, until touched."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, since np.load leaves a damaged zip file open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             names = [name for name in archive.files if not (memory_map and name == "inputs")]
             arrays: dict[str, Any] = {name: archive[name] for name in names}
         if memory_map:

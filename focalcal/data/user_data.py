@@ -224,7 +224,8 @@ def _read_image(file: Path, image_size: int | None, greyscale: bool) -> np.ndarr
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, since np.load leaves a damaged zip file open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, AttributeError) as error:
         raise UserError(f"{path} cannot be read as an .npz of plain arrays: {error}") from None

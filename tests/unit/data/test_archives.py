@@ -1,0 +1,196 @@
+import io
+import tarfile
+import zipfile
+
+import pytest
+
+from focalcal.data import archives
+from focalcal.data.errors import ArchiveError
+from tests.unit.data.official_formats import gz, tar_bytes
+
+
+def write_tar(path, *members):
+    with tarfile.open(path, "w") as archive:
+        for info, content in members:
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def member(name, kind=tarfile.REGTYPE, link=""):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+def write_zip(path, members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def files_below(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+CONTENT = {"top.txt": b"1", "a/b/deep.bin": b"\0" * 5000}
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_tar_is_extracted(tmp_path, mode):
+    (tmp_path / "x").write_bytes(tar_bytes(CONTENT, mode))
+    written = archives.extract(tmp_path / "x", tmp_path / "out")
+    assert files_below(tmp_path / "out") == CONTENT
+    assert sorted(written) == sorted(tmp_path / "out" / name for name in CONTENT)
+
+
+def test_zip_is_extracted(tmp_path):
+    write_zip(tmp_path / "x", {"a/": b"", **CONTENT})
+    archives.extract(tmp_path / "x", tmp_path / "out")
+    assert files_below(tmp_path / "out") == CONTENT
+
+
+def test_only_wanted_members_are_written(tmp_path):
+    (tmp_path / "x").write_bytes(tar_bytes(CONTENT))
+    written = archives.extract(tmp_path / "x", tmp_path / "out", lambda name: name.endswith(".txt"))
+    assert written == [tmp_path / "out" / "top.txt"]
+    assert files_below(tmp_path / "out") == {"top.txt": b"1"}
+
+
+UNSAFE = ["../escape", "a/../../escape", "/etc/escape", "a\\..\\escape", ".."]
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_tar_paths_cannot_escape(tmp_path, name):
+    write_tar(tmp_path / "x", (member(name), b"evil"))
+    with pytest.raises(ArchiveError, match="x holds the unsafe path"):
+        archives.extract(tmp_path / "x", tmp_path / "out")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["x"]
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_zip_paths_cannot_escape(tmp_path, name):
+    write_zip(tmp_path / "x", {name: b"evil"})
+    with pytest.raises(ArchiveError, match="x holds the unsafe path"):
+        archives.extract(tmp_path / "x", tmp_path / "out")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["x"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tarfile.SYMTYPE,
+        tarfile.LNKTYPE,
+        tarfile.CHRTYPE,
+        tarfile.BLKTYPE,
+        tarfile.FIFOTYPE,
+        tarfile.GNUTYPE_SPARSE,
+    ],
+)
+def test_tar_holds_plain_files_only(tmp_path, kind):
+    with tarfile.open(tmp_path / "x", "w") as archive:
+        archive.addfile(member("link", kind, "/etc/passwd"))
+    with pytest.raises(ArchiveError, match=r"link or device|damaged"):
+        archives.extract(tmp_path / "x", tmp_path / "out")
+    assert not (tmp_path / "out" / "link").exists()
+
+
+def test_a_link_cannot_redirect_a_later_member(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    with tarfile.open(tmp_path / "x", "w") as archive:
+        archive.addfile(member("folder", tarfile.SYMTYPE, str(outside)))
+        info = member("folder/file")
+        info.size = 4
+        archive.addfile(info, io.BytesIO(b"evil"))
+    with pytest.raises(ArchiveError, match="'folder', which is a link or device"):
+        archives.extract(tmp_path / "x", tmp_path / "out")
+    assert list(outside.iterdir()) == []
+
+
+def test_zip_links_are_refused(tmp_path):
+    info = zipfile.ZipInfo("link")
+    info.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
+        archive.writestr(info, "/etc/passwd")
+    with pytest.raises(ArchiveError, match="'link', which is a link or device"):
+        archives.extract(tmp_path / "x", tmp_path / "out")
+
+
+def test_an_unsafe_member_is_refused_even_if_unwanted(tmp_path):
+    write_tar(tmp_path / "x", (member("../escape"), b"evil"))
+    with pytest.raises(ArchiveError, match="unsafe path"):
+        archives.extract(tmp_path / "x", tmp_path / "out", lambda name: name == "other")
+
+
+def test_a_name_twice_is_refused(tmp_path):
+    write_tar(tmp_path / "x", (member("a"), b"1"), (member("a"), b"2"))
+    with pytest.raises(ArchiveError, match="holds 'a' twice"):
+        archives.extract(tmp_path / "x", tmp_path / "out")
+
+
+@pytest.mark.parametrize("write", [lambda path, members: path.write_bytes(tar_bytes(members)), write_zip])
+def test_total_size_is_limited(tmp_path, write):
+    write(tmp_path / "x", {"a": b"0" * 600, "b": b"0" * 600})
+    archives.extract(tmp_path / "x", tmp_path / "fits", limits=archives.Limits(total_bytes=1200))
+    with pytest.raises(ArchiveError, match="x unpacks to more bytes than allowed"):
+        archives.extract(tmp_path / "x", tmp_path / "out", limits=archives.Limits(total_bytes=1199))
+
+
+def test_number_of_members_is_limited(tmp_path):
+    (tmp_path / "x").write_bytes(tar_bytes({str(i): b"" for i in range(4)}))
+    archives.extract(tmp_path / "x", tmp_path / "fits", limits=archives.Limits(members=4))
+    with pytest.raises(ArchiveError, match="holds more than 3 members"):
+        archives.extract(tmp_path / "x", tmp_path / "out", limits=archives.Limits(members=3))
+
+
+@pytest.mark.parametrize("keep", [0, 5, 60, 200])
+def test_truncated_tar_is_damaged(tmp_path, keep):
+    (tmp_path / "x").write_bytes(tar_bytes({"a": bytes(range(256)) * 200})[:keep])
+    with pytest.raises(ArchiveError, match="x is damaged"):
+        archives.extract(tmp_path / "x", tmp_path / "out")
+
+
+def test_wrong_zip_content_is_damaged(tmp_path):
+    content = bytearray(write_zip(tmp_path / "x", {"a": bytes(range(256)) * 20}).read_bytes())
+    content[40] ^= 255
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ArchiveError, match="x is damaged"):
+        archives.extract(tmp_path / "x", tmp_path / "out")
+    with zipfile.ZipFile(tmp_path / "x") as archive, pytest.raises(ArchiveError, match="a is damaged"):
+        archives.read_zip_member(archive, archive.getinfo("a"), 10**6)
+
+
+def test_html_instead_of_an_archive_is_damaged(tmp_path):
+    (tmp_path / "x").write_bytes(b"<html>please sign in</html>" * 100)
+    with pytest.raises(ArchiveError, match="x is damaged"):
+        archives.extract(tmp_path / "x", tmp_path / "out")
+
+
+def test_gunzip(tmp_path):
+    (tmp_path / "x.gz").write_bytes(gz(b"abc" * 1000))
+    archives.gunzip(tmp_path / "x.gz", tmp_path / "x", 3000)
+    assert (tmp_path / "x").read_bytes() == b"abc" * 1000
+
+
+def test_gunzip_bomb_stops_at_the_limit(tmp_path):
+    (tmp_path / "x.gz").write_bytes(gz(bytes(50 << 20)))
+    with pytest.raises(ArchiveError, match=r"x\.gz unpacks to more bytes than allowed"):
+        archives.gunzip(tmp_path / "x.gz", tmp_path / "x", 1000)
+    assert (tmp_path / "x").stat().st_size <= 2 << 20
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gz(b"abc" * 1000)[:-6], gz(b"abc")[:-8] + b"12345678"])
+def test_damaged_gzip(tmp_path, content):
+    (tmp_path / "x.gz").write_bytes(content)
+    with pytest.raises(ArchiveError, match=r"x\.gz is damaged"):
+        archives.gunzip(tmp_path / "x.gz", tmp_path / "x", 10**6)
+
+
+def test_zip_member_size_is_limited(tmp_path):
+    write_zip(tmp_path / "x", {"a": b"0" * 100})
+    with zipfile.ZipFile(tmp_path / "x") as archive:
+        assert archives.read_zip_member(archive, archive.getinfo("a"), 100) == b"0" * 100
+        with pytest.raises(ArchiveError, match="a unpacks to 100 bytes, more than 99"):
+            archives.read_zip_member(archive, archive.getinfo("a"), 99)

@@ -1,0 +1,253 @@
+import errno
+import logging
+from dataclasses import replace
+
+import pytest
+
+from focalcal.data import download as module
+from focalcal.data.download import ExpectedFile, download, problem_with
+from focalcal.data.errors import SourceError, TooSlowError
+from tests.unit.data.conftest import file_entry
+
+CONTENT = bytes(range(256)) * 400
+EXPECTED = ExpectedFile(**file_entry("file.bin", CONTENT))
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "file.bin"
+
+
+def partial_of(target):
+    return target.with_name("file.bin.partial")
+
+
+def assert_served(target):
+    assert target.read_bytes() == CONTENT
+    assert not partial_of(target).exists()
+
+
+def test_a_good_server(server, quick, target):
+    route = server.add("file.bin", CONTENT)
+    download(server.base + "file.bin", target, EXPECTED, quick)
+    assert_served(target)
+    assert route.requests == [None]
+
+
+def test_truncated_connections_are_resumed_where_they_broke(server, quick, target):
+    route = server.add("file.bin", CONTENT, break_after=30_000)
+    download(server.base + "file.bin", target, EXPECTED, quick)
+    assert_served(target)
+    assert route.requests == [None, "bytes=30000-", "bytes=60000-", "bytes=90000-"]
+
+
+def test_an_earlier_partial_file_is_resumed(server, quick, target):
+    partial_of(target).write_bytes(CONTENT[:77_777])
+    route = server.add("file.bin", CONTENT)
+    download(server.base + "file.bin", target, EXPECTED, quick)
+    assert_served(target)
+    assert route.requests == ["bytes=77777-"]
+
+
+def test_a_complete_partial_file_needs_no_server(quick, target):
+    partial_of(target).write_bytes(CONTENT)
+    download("http://127.0.0.1:1/file.bin", target, EXPECTED, quick)
+    assert_served(target)
+
+
+def test_a_server_without_ranges_starts_again(server, quick, target):
+    partial_of(target).write_bytes(b"x" * 1000)
+    server.add("file.bin", CONTENT, ranges=False)
+    download(server.base + "file.bin", target, EXPECTED, quick)
+    assert_served(target)
+
+
+@pytest.mark.parametrize("length", [1000, len(CONTENT), len(CONTENT) + 5])
+def test_a_wrong_partial_file_is_found_out(server, quick, target, caplog, length):
+    partial_of(target).write_bytes(b"x" * length)
+    server.add("file.bin", CONTENT)
+    with caplog.at_level(logging.WARNING):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+    assert_served(target)
+    assert "after a resumed download; deleted, starting again" in caplog.text
+
+
+def test_a_range_refused_starts_again(server, quick, target):
+    partial_of(target).write_bytes(b"x" * 2000)
+    server.add("file.bin", CONTENT[:1500])
+    expected = ExpectedFile("file.bin", None, file_entry("", CONTENT[:1500])["checksum"])
+    download(server.base + "file.bin", target, expected, quick)
+    assert target.read_bytes() == CONTENT[:1500]
+
+
+def test_another_range_than_asked_for_is_refused(server, quick, target):
+    partial_of(target).write_bytes(CONTENT[:10])
+    server.add("file.bin", CONTENT, false_range=True)
+    with pytest.raises(SourceError, match="answered a resumption with another range"):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+
+
+def test_a_wrong_file_is_deleted_and_said_so(server, quick, target):
+    route = server.add("file.bin", CONTENT[::-1])
+    with pytest.raises(SourceError, match=r"file\.bin has sha256 \w{64} instead of \w{64} \(deleted\)"):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+    assert list(target.parent.iterdir()) == []
+    assert len(route.requests) == 1
+
+
+def test_a_wrong_size_is_refused_before_the_transfer(server, quick, target):
+    server.add("file.bin", b"<html>please sign in</html>")
+    with pytest.raises(SourceError, match="the server offers 27 bytes instead of 102400"):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+def test_a_missing_file_is_not_tried_twice(server, quick, target, status):
+    route = server.add("file.bin", status=status)
+    with pytest.raises(SourceError, match=f"HTTP {status}"):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+    assert len(route.requests) == 1
+
+
+def test_temporary_errors_are_tried_again(server, quick, target):
+    route = server.add("file.bin", CONTENT, failures=2)
+    download(server.base + "file.bin", target, EXPECTED, quick)
+    assert_served(target)
+    assert len(route.requests) == 3
+
+
+def test_lasting_temporary_errors_end(server, quick, target):
+    route = server.add("file.bin", CONTENT, failures=99)
+    with pytest.raises(SourceError, match=r"HTTP 503 Service Unavailable \(3 attempts\)"):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+    assert len(route.requests) == 3
+
+
+def test_pauses_double_up_to_the_longest(server, target, quick, monkeypatch):
+    server.add("file.bin", CONTENT, failures=99)
+    pauses = []
+    monkeypatch.setattr(module.time, "sleep", pauses.append)
+    policy = replace(quick, attempts=6, first_pause=1.0, longest_pause=5.0)
+    with pytest.raises(SourceError):
+        download(server.base + "file.bin", target, EXPECTED, policy)
+    assert pauses == [1.0, 2.0, 4.0, 5.0, 5.0]
+
+
+def test_a_server_that_breaks_off_for_ever_ends(server, quick, target):
+    """It starts from the beginning each time, and never gets further."""
+    route = server.add("file.bin", CONTENT, ranges=False, break_after=50_000)
+    with pytest.raises(SourceError, match=r"connection closed after 50000 of 102400 bytes \(3 attempts\)"):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+    assert len(route.requests) == 4
+
+
+def test_silence_times_out(server, quick, target):
+    server.add("file.bin", CONTENT, stall=1.0)
+    with pytest.raises(SourceError, match=r"timed out \(2 attempts\)"):
+        download(server.base + "file.bin", target, EXPECTED, replace(quick, timeout=0.1, attempts=2))
+
+
+def test_a_slow_source_is_set_aside_and_keeps_its_bytes(server, quick, target):
+    server.add("file.bin", CONTENT, pause=0.02)
+    policy = replace(quick, slow_after=0.2, slowest_rate=1e9)
+    with pytest.raises(TooSlowError, match=r"only \d+ kB/s; set aside for a faster source"):
+        download(server.base + "file.bin", target, EXPECTED, policy)
+    begun = partial_of(target).read_bytes()
+    assert 0 < len(begun) < len(CONTENT)
+    assert CONTENT.startswith(begun)
+
+
+def test_patience_takes_a_slow_source(server, quick, target):
+    server.add("file.bin", CONTENT, pause=0.002)
+    policy = replace(quick, slow_after=0.01, slowest_rate=1e9)
+    download(server.base + "file.bin", target, EXPECTED, policy, patient=True)
+    assert_served(target)
+
+
+def test_redirects_are_followed(server, quick, target):
+    server.add("old", location="/somewhere")
+    server.add("somewhere", location=f"{server.base}file.bin")
+    server.add("file.bin", CONTENT, break_after=60_000)
+    download(server.base + "old", target, EXPECTED, quick)
+    assert_served(target)
+
+
+def test_a_redirect_loop_ends(server, quick, target):
+    server.add("loop", location="/loop")
+    with pytest.raises(SourceError, match="HTTP 302"):
+        download(server.base + "loop", target, EXPECTED, quick)
+
+
+def test_a_redirect_to_a_file_is_refused(server, quick, target, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(CONTENT)
+    server.add("file.bin", location=secret.as_uri())
+    with pytest.raises(SourceError, match="HTTP 302"):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+
+
+def test_only_http_is_spoken(quick, target, tmp_path):
+    with pytest.raises(SourceError, match="not an http address: file:///"):
+        download(f"file://{tmp_path}/x", target, EXPECTED, quick)
+
+
+@pytest.mark.parametrize("break_after", [None, 40_000])
+def test_chunked_transfers(server, quick, target, break_after):
+    server.add("file.bin", CONTENT, chunked=True, break_after=break_after)
+    download(server.base + "file.bin", target, EXPECTED, quick)
+    assert_served(target)
+
+
+def test_unknown_size_and_checksum(server, quick, target):
+    server.add("file.bin", CONTENT, chunked=True)
+    download(server.base + "file.bin", target, ExpectedFile("file.bin"), quick)
+    assert target.read_bytes() == CONTENT
+
+
+def test_an_endless_file_of_unknown_size_is_stopped(server, quick, target, monkeypatch):
+    monkeypatch.setattr(module, "_LARGEST_UNKNOWN_BYTES", 50_000)
+    server.add("file.bin", CONTENT, chunked=True)
+    with pytest.raises(SourceError, match="sends more than 50000 bytes"):
+        download(server.base + "file.bin", target, ExpectedFile("file.bin"), quick)
+
+
+def test_a_short_file_of_undeclared_length_ends(server, quick, target):
+    server.add("file.bin", CONTENT[:5000], chunked=True)
+    with pytest.raises(SourceError, match=r"attempts\)"):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+    assert not target.exists()
+
+
+def test_an_unknown_host_is_not_tried_twice(quick, target, monkeypatch):
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: pytest.fail(f"slept {seconds} s"))
+    with pytest.raises(SourceError, match="the host name cannot be resolved"):
+        download("http://no-such-host.invalid/file.bin", target, EXPECTED, quick)
+
+
+def test_a_refused_connection_is_not_tried_twice(quick, target, monkeypatch):
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: pytest.fail(f"slept {seconds} s"))
+    with pytest.raises(SourceError, match="refused"):
+        download("http://127.0.0.1:1/file.bin", target, EXPECTED, quick)
+
+
+def test_a_full_disk_is_no_fault_of_the_source(server, quick, target, monkeypatch):
+    server.add("file.bin", CONTENT)
+
+    class FullDisk:
+        def __init__(self, *_arguments):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "TransferProgress", FullDisk)
+    with pytest.raises(OSError, match="No space left"):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+
+
+def test_problem_with_names_what_is_wrong(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(b"abc")
+    assert problem_with(path, ExpectedFile("f", 3, "md5:900150983cd24fb0d6963f7d28e17f72")) is None
+    assert problem_with(path, ExpectedFile("f", 4)) == "f has 3 bytes instead of 4"
+    wrong = problem_with(path, ExpectedFile("f", 3, "md5:00"))
+    assert wrong == "f has md5 900150983cd24fb0d6963f7d28e17f72 instead of 00"
+    assert problem_with(path, ExpectedFile("f")) is None

@@ -1,0 +1,81 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from focalcal.data.human_labels import obtain_human_labels
+from focalcal.workflow.errors import UserError
+from tests.unit.data.test_download import CONTENT
+
+LABELS = np.arange(40) % 10
+
+
+def probabilities():
+    values = np.full((40, 10), 0.02)
+    values[np.arange(40), LABELS] = 0.82
+    return values
+
+
+def as_npy(tmp_path, values):
+    np.save(tmp_path / "served.npy", values)
+    return (tmp_path / "served.npy").read_bytes()
+
+
+def entry_of(*bases):
+    return {"classes": 10, "human_labels": {"name": "probs.npy", "bases": list(bases)}}
+
+
+def test_served_and_then_cached(server, quick, tmp_path):
+    route = server.add("probs.npy", as_npy(tmp_path, probabilities()))
+    entry = entry_of("http://first.invalid/", server.base)
+    for _ in range(2):
+        values = obtain_human_labels("set", entry, tmp_path, LABELS, quick)
+        np.testing.assert_array_equal(values, probabilities())
+    assert len(route.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (probabilities()[:, :9], r"has shape \(40, 9\); allowed: \(40, 10\)"),
+        (probabilities() * 1.01, r"sums to 1 only within 0\.01"),
+        (probabilities()[::-1], "agrees with only 0% of the labels; allowed: 90% or more"),
+        (np.array([object()] * 3), "cannot be read as a NumPy array"),
+    ],
+)
+def test_a_wrong_file_is_told_and_removed(server, quick, tmp_path, values, message):
+    server.add("probs.npy", as_npy(tmp_path, values))
+    with pytest.raises(UserError, match=message) as caught:
+        obtain_human_labels("set", entry_of(server.base), tmp_path, LABELS, quick)
+    assert f"By hand: put probs.npy into {tmp_path / 'set'} and run again" in str(caught.value)
+    assert not (tmp_path / "set" / "probs.npy").exists()
+
+
+def test_a_wrong_file_placed_by_hand_is_told_and_kept(quick, tmp_path):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "probs.npy").write_bytes(CONTENT)
+    with pytest.raises(UserError, match=r"probs\.npy cannot be read"):
+        obtain_human_labels("set", entry_of("http://first.invalid/"), tmp_path, LABELS, quick)
+    assert (tmp_path / "set" / "probs.npy").exists()
+
+
+def test_offline_every_address_is_listed(quick, tmp_path):
+    entry = entry_of("http://first.invalid/", "http://second.invalid/")
+    with pytest.raises(UserError, match=r"\(1\) http://first\.invalid/probs\.npy: .*\(2\) http://second"):
+        obtain_human_labels("set", entry, tmp_path, LABELS, quick)
+
+
+def test_the_real_file_against_the_real_labels(quick, tmp_path):
+    """CIFAR-10H's own distributions; the labels are those of a model's logits in canonical test order."""
+    reference = os.environ.get("FOCALCAL_REFERENCE_DATA")
+    human = Path(reference or "/nonexistent") / "human" / "cifar10h.npz"
+    logits = Path(reference or "/nonexistent") / "logits" / "cifar10_resnet50_flsd53.npz"
+    if not (human.is_file() and logits.is_file()):
+        pytest.skip("FOCALCAL_REFERENCE_DATA is not set, or lacks the files")
+    labels = np.load(logits)["test_labels"]
+    values = np.load(human)["probs"]
+    (tmp_path / "cifar10").mkdir()
+    np.save(tmp_path / "cifar10" / "probs.npy", values)
+    read = obtain_human_labels("cifar10", entry_of(), tmp_path, labels, quick)
+    assert (read.argmax(axis=1) == labels).mean() > 0.98

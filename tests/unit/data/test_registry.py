@@ -1,0 +1,346 @@
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from focalcal.data import registry
+from focalcal.data.fetch import _CONVERTERS
+from focalcal.data.parsers import _PARSERS
+from focalcal.workflow.errors import UserError
+
+NAMES = sorted(path.stem for path in registry.REGISTRY_FOLDER.glob("*.toml"))
+SCHEMA = Path(__file__).parents[3] / "schemas" / "datasets.schema.yaml"
+
+FILE_SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["name", "size", "checksum"],
+    "properties": {
+        "name": {"type": "string", "pattern": r"^[\w.-]+$"},
+        "size": {"type": "integer", "minimum": 1},
+        "checksum": {"type": "string", "pattern": r"^(sha1:[0-9a-f]{40}|sha256:[0-9a-f]{64})$"},
+    },
+}
+ENTRY_SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["title", "kind", "licence", "citation", "classes", "shape", "parameters"],
+    "properties": {
+        "title": {"type": "string"},
+        "base": {"type": "string"},
+        "kind": {"enum": ["synthetic", "bundled", "download"]},
+        "format": {"enum": sorted(_PARSERS)},
+        "homepage": {"type": "string", "pattern": "^https?://"},
+        "licence": {"type": "string"},
+        "citation": {"type": "string"},
+        "classes": {"type": "integer", "minimum": 2},
+        "class_names": {"type": "array", "items": {"type": "string"}},
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 1}},
+        "counts": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+        "normalisation": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["mean", "std"],
+            "properties": {
+                "mean": {"type": "array", "items": {"type": "number"}},
+                "std": {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}},
+            },
+        },
+        "parameters": {"type": "object"},
+        "files": {"type": "array", "minItems": 1, "items": FILE_SCHEMA},
+        "archives": {"type": "array", "minItems": 1, "items": FILE_SCHEMA},
+        "sources": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["kind"],
+                "properties": {
+                    "kind": {"enum": ["http", "npm", "deb"]},
+                    "base": {"type": "string", "pattern": "^https?://.*/$"},
+                    "archives": {"type": "array", "items": {"type": "string"}},
+                    "package": {"type": "string"},
+                    "size": {"type": "integer"},
+                    "checksum": {"type": "string"},
+                    "convert": {"enum": sorted(_CONVERTERS)},
+                },
+            },
+        },
+        "human_labels": {"type": "object", "required": ["name", "bases", "licence", "citation"]},
+    },
+}
+
+
+def test_every_dataset_is_there():
+    expected = "cifar10 cifar10-s cifar100 digits fashion-mnist gauss-10 gauss-3 mnist svhn tinyimagenet"
+    assert " ".join(NAMES) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_entries_are_complete_and_closed(name):
+    entry = registry.load_entry(name)
+    jsonschema.validate(entry, ENTRY_SCHEMA)
+    if "class_names" in entry:
+        assert len(entry["class_names"]) == entry["classes"]
+    if "normalisation" in entry:
+        assert len(entry["normalisation"]["mean"]) == len(entry["normalisation"]["std"]) == entry["shape"][0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sources_refer_to_what_exists(name):
+    entry = registry.load_entry(name)
+    archives = {archive["name"] for archive in entry.get("archives", [])}
+    for source in entry.get("sources", []):
+        assert set(source.get("archives", [])) <= archives
+        assert ("base" in source) == (source["kind"] == "http")
+        assert ("package" in source) == (source["kind"] != "http")
+        # What is not the files themselves has to be turned into them.
+        assert ("convert" in source) == (source["kind"] != "http" or "archives" in source)
+        if source["kind"] == "npm":
+            assert re.fullmatch(r"[\w-]+@\d+\.\d+\.\d+", source["package"])
+            assert {"size", "checksum"} <= set(source)
+    if entry["kind"] == "download":
+        assert entry["sources"][0]["kind"] == "http"
+        assert set(entry["counts"]) == {"train", "test"}
+
+
+def test_the_canonical_cifar10_batches():
+    files = {file["name"]: file["checksum"] for file in registry.load_entry("cifar10")["files"]}
+    published = ["aadd24ac", "c0ba65cc", "1dd00a74", "aab85764", "26e2849e", "67eb016d"]
+    assert list(files) == [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
+    assert [checksum[5:13] for checksum in files.values()] == published
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "validation", "test"),
+    [
+        ("cifar10", 50_000, 5_000, 10_000),
+        ("cifar100", 50_000, 5_000, 10_000),
+        ("cifar10-s", 50_000, 5_000, 10_000),
+        ("tinyimagenet", 100_000, 10_000, 10_000),
+        ("svhn", 73_257, 7_326, 26_032),
+        ("mnist", 60_000, 6_000, 10_000),
+        ("fashion-mnist", 60_000, 6_000, 10_000),
+    ],
+)
+def test_official_splits(name, train, validation, test):
+    spec = registry.job_spec(name)
+    assert spec["entry"]["counts"] == {"train": train, "test": test}
+    assert spec["parameters"]["validation"] == validation
+    assert spec["parameters"]["split_seed"] == 1
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100", "svhn"])
+def test_normalisation_is_the_authors(name):
+    normalisation = registry.load_entry(name)["normalisation"]
+    assert normalisation == {"mean": [0.4914, 0.4822, 0.4465], "std": [0.2023, 0.1994, 0.2010]}
+
+
+def test_spec_has_what_determines_the_data_and_no_more():
+    spec = registry.job_spec("cifar10")
+    assert json.loads(json.dumps(spec)) == spec
+    assert set(spec) == {"name", "entry", "parameters"}
+    assert set(spec["entry"]) == {
+        "kind",
+        "format",
+        "classes",
+        "class_names",
+        "shape",
+        "counts",
+        "normalisation",
+        "files",
+    }
+
+
+def test_a_derived_dataset_has_its_bases_entry():
+    base, derived = registry.job_spec("cifar10"), registry.job_spec("cifar10-s")
+    assert derived["entry"] == {**base["entry"], "base": "cifar10"}
+    assert derived["parameters"] == {**base["parameters"], "fraction": 0.1}
+    assert derived["name"] == "cifar10-s"
+
+
+def test_settings_go_over_defaults():
+    spec = registry.job_spec("gauss-10", {"sizes": {"test": 50}, "noise": 2})
+    assert spec["parameters"] == {
+        "sizes": {"train": 2000, "val": 2000, "test": 50},
+        "seed": 0,
+        "noise": 2,
+    }
+    assert (
+        tomllib.loads((registry.REGISTRY_FOLDER / "gauss-10.toml").read_text())["parameters"]["noise"] == 1.0
+    )
+
+
+def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "mine.py").touch()
+    assert registry.dataset_names({"pictures": {}, "cifar10": {}}, tmp_path) == sorted(
+        [*NAMES, "pictures", "mine"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("cifar11", {}, r"unknown dataset 'cifar11'; known: cifar10, .*docs/add-a-dataset\.md"),
+        ("../evil", {}, r"datasets\.\.\./evil: a name must begin with a letter or digit"),
+        ("", {}, "a name must begin with"),
+        ("gauss-3", {"size": 3}, r"datasets\.gauss-3\.size: unknown key; allowed: sizes, seed, noise"),
+        ("cifar10", {"noise": 1}, r"datasets\.cifar10\.noise: unknown key; allowed: validation, split_seed"),
+        ("gauss-3", {"sizes": 5}, r"datasets\.gauss-3\.sizes: must map train, val and test .*, not 5"),
+        (
+            "gauss-3",
+            {"sizes": {"train": 0}},
+            r"sizes: must map train, val and test to whole numbers of at least 1",
+        ),
+        ("gauss-3", {"sizes": {"train": 2.5}}, "sizes: must map"),
+        ("gauss-3", {"sizes": {"train": True}}, "sizes: must map"),
+        ("gauss-3", {"sizes": {"training": 5}}, "sizes: must map"),
+        ("gauss-3", {"seed": -1}, r"gauss-3\.seed: must be a whole number from 0 to 4294967295, not -1"),
+        ("gauss-3", {"seed": 2**32}, "seed: must be a whole number"),
+        ("gauss-3", {"seed": "1"}, "seed: must be a whole number from 0 to 4294967295, not '1'"),
+        ("gauss-3", {"noise": 0}, r"datasets\.gauss-3\.noise: must be above 0 for a Gaussian problem, not 0"),
+        ("gauss-3", {"noise": -0.5}, "noise: must be a number from 0 to 100, not -0.5"),
+        ("gauss-3", {"noise": float("nan")}, "noise: must be a number from 0 to 100, not nan"),
+        ("digits", {"sizes": {"train": 1001}}, r"digits\.sizes: sum to 1798, but there are 1797 samples"),
+        ("cifar10", {"validation": 50_000}, r"validation: must be a whole number from 1 to 49999, not 50000"),
+        ("cifar10", {"validation": 0.1}, "validation: must be a whole number from 1 to 49999, not 0.1"),
+        ("cifar10", {"validation": 0}, "validation: must be a number of samples"),
+        ("cifar10-s", {"fraction": 0}, "fraction: must be a number above 0 and at most 1, not 0"),
+        ("cifar10-s", {"fraction": 1.5}, "fraction: must be a number above 0 and at most 1, not 1.5"),
+        ("cifar10", {"folder": "x"}, "defined more than once, by the key folder and the built-in dataset"),
+        ("own", {"folder": "x", "npz": "y"}, "defined more than once, by the key folder and the key npz"),
+        ("own", {"folder": "nowhere"}, r"datasets\.own\.folder: 'nowhere' is no folder in"),
+        ("own", {"npz": "nowhere.npz"}, r"datasets\.own\.npz: 'nowhere\.npz' is no file in"),
+        ("own", {"folder": 5}, r"datasets\.own\.folder: must be a path, not 5"),
+        ("own", {"npz": None}, r"datasets\.own\.npz: a path is needed, not None"),
+        (
+            "own",
+            {"npz": "x", "image_size": 3},
+            r"own\.image_size: unknown key; allowed: npz, validation, test",
+        ),
+        (
+            "own",
+            {"folder": "x", "image_size": 0},
+            "image_size: must be a whole number of pixels from 1 to 1024",
+        ),
+        ("own", {"folder": "x", "greyscale": 1}, "greyscale: must be true or false, not 1"),
+        ("own", {"folder": "x", "test": 1.5}, "test: must be a number of samples .* or a share"),
+        ("own", {"folder": "x", "validation": 0.0}, "validation: must be a number of samples"),
+    ],
+)
+def test_every_mistake_names_its_key(name, settings, message, tmp_path):
+    with pytest.raises(UserError, match=message) as caught:
+        registry.job_spec(name, settings, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_own_folder_and_npz(tmp_path):
+    (tmp_path / "pictures" / "cat").mkdir(parents=True)
+    (tmp_path / "pictures" / "dog").mkdir()
+    (tmp_path / "pictures" / "cat" / "1.png").touch()
+    spec = registry.job_spec("own", {"folder": str(tmp_path / "pictures"), "image_size": 32})
+    assert spec["entry"] == {"kind": "folder"}
+    assert spec["parameters"] == {
+        "folder": str(tmp_path / "pictures"),
+        "image_size": 32,
+        "greyscale": False,
+        "validation": 0.1,
+        "test": 0.2,
+        "seed": 0,
+    }
+    folders = [tmp_path / "pictures", tmp_path / "pictures" / "cat", tmp_path / "pictures" / "dog"]
+    assert registry.user_files(spec) == [str(folder) for folder in folders]
+    (tmp_path / "a.npz").touch()
+    spec = registry.job_spec("own", {"npz": str(tmp_path / "a.npz")})
+    assert spec["entry"] == {"kind": "npz"}
+    assert registry.user_files(spec) == [str(tmp_path / "a.npz")]
+    assert registry.user_files(registry.job_spec("cifar10")) == []
+
+
+def test_a_plugins_spec_follows_its_code_but_not_its_comments(tmp_path):
+    file = tmp_path / "datasets" / "mine.py"
+    file.parent.mkdir()
+
+    def spec_of(code):
+        file.write_text(code)
+        # A new session: digests are remembered within one.
+        registry.code_version.__globals__["module_digest"].cache_clear()
+        registry.code_version.__globals__["_syntax_tree"].cache_clear()
+        return registry.job_spec("mine", {"options": {"count": 3}}, tmp_path)
+
+    first = spec_of("def load(options):\n    return 1\n")
+    assert first["entry"]["kind"] == "plugin"
+    assert first["entry"]["file"] == "datasets/mine.py"
+    assert first["parameters"] == {"options": {"count": 3}}
+    assert registry.user_files(first) == []
+    assert spec_of("# why\ndef load(options):\n    return 1\n") == first
+    assert spec_of("def load(options):\n    return 2\n") != first
+    with pytest.raises(UserError, match=r"datasets/mine\.py, line 1: .*; repair it"):
+        spec_of("def load(options:\n")
+    file.write_text("")
+    with pytest.raises(UserError, match=r"mine\.options: must be a mapping, not 3"):
+        registry.job_spec("mine", {"options": 3}, tmp_path)
+
+
+def test_the_registry_needs_the_standard_library_only():
+    import subprocess  # noqa: PLC0415
+    import sys  # noqa: PLC0415
+
+    code = (
+        "import sys; import focalcal.data.registry; "
+        "print([name for name in ('numpy', 'torch', 'filelock', 'tqdm', 'yaml') if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=registry.PROJECT_ROOT, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def schema():
+    return yaml.safe_load(SCHEMA.read_text())
+
+
+def test_schema_is_valid_and_describes_every_field():
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+    def walk(node, path):
+        assert "description" in node, f"{path} has no description"
+        for name, child in node.get("properties", {}).items():
+            walk(child, f"{path}.{name}")
+        if node.get("type") == "object" and not path.endswith(".options"):
+            assert node["additionalProperties"] is False or path == "datasets"
+
+    walk(schema(), "datasets")
+    walk(schema()["additionalProperties"], "datasets.NAME")
+
+
+def test_schema_has_exactly_the_keys_that_the_registry_checks():
+    assert set(schema()["additionalProperties"]["properties"]) == set(registry._CHECKS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schema_accepts_every_default(name):
+    parameters = registry.load_entry(name)["parameters"]
+    jsonschema.validate({name: parameters}, schema())
+    assert set(parameters) <= set(registry._CHECKS)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"own": {"folders": "x"}},
+        {"gauss-3": {"sizes": {"trian": 3}}},
+        {"gauss-3": {"seed": 1.5}},
+        {"a/b": {}},
+        {"own": {"npz": ""}},
+    ],
+)
+def test_schema_refuses(settings):
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(settings, schema())

@@ -1,0 +1,271 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from focalcal.data import prepared, user_data
+from focalcal.workflow.errors import UserError
+
+OPTIONS = {"image_size": None, "greyscale": False, "validation": 0.1, "test": 0.2, "seed": 0}
+
+
+def write_images(folder, name, count, colour, size=(6, 4)):
+    (folder / name).mkdir(parents=True)
+    for i in range(count):
+        Image.new("RGB", size, (colour, i, 0)).save(folder / name / f"{i:03}.png")
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    for label, name in enumerate(["ant", "bee", "cow"]):
+        write_images(tmp_path / "pictures", name, 20, 10 * (label + 1))
+    return tmp_path / "pictures"
+
+
+def test_a_folder_of_class_folders(pictures):
+    (pictures / "readme.txt").write_text("not an image")
+    (pictures / ".hidden").mkdir()
+    (pictures / "ant" / "notes.txt").write_text("nor this")
+    data, names = user_data.from_folder(pictures, **OPTIONS)
+    prepared.validate(data)
+    assert names == ["ant", "bee", "cow"]
+    assert data.inputs.shape == (60, 3, 4, 6)
+    # The red channel tells the class, the green channel the number of the file.
+    np.testing.assert_array_equal(data.inputs[:, 0, 0, 0], 10 * (data.labels + 1))
+    np.testing.assert_array_equal(data.inputs[:, 1, 0, 0], np.tile(np.arange(20), 3))
+    assert prepared.class_counts(data) == {"train": [14] * 3, "val": [2] * 3, "test": [4] * 3}
+
+
+def test_normalisation_is_that_of_the_training_images(pictures):
+    data, _ = user_data.from_folder(pictures, **OPTIONS)
+    train = data.inputs[data.train_indices] / 255
+    np.testing.assert_allclose(data.mean, train.mean(axis=(0, 2, 3)), rtol=1e-6)
+    np.testing.assert_allclose(data.std[:2], train.std(axis=(0, 2, 3))[:2], rtol=1e-6)
+    assert data.std[2] == 1  # the blue channel is constant
+
+
+def test_numbers_of_samples_and_seed(pictures):
+    data, _ = user_data.from_folder(pictures, **{**OPTIONS, "validation": 6, "test": 9})
+    assert [len(data.indices(split)) for split in prepared.SPLITS] == [45, 6, 9]
+    other, _ = user_data.from_folder(pictures, **{**OPTIONS, "validation": 6, "test": 9, "seed": 1})
+    assert prepared.split_checksum(other) != prepared.split_checksum(data)
+
+
+def test_split_folders(tmp_path):
+    for split, count in {"train": 10, "val": 3, "test": 4}.items():
+        for label, name in enumerate(["ant", "bee"]):
+            write_images(tmp_path / split, name, count, 100 * label)
+    data, names = user_data.from_folder(tmp_path, **OPTIONS)
+    assert names == ["ant", "bee"]
+    assert prepared.class_counts(data) == {"train": [10, 10], "val": [3, 3], "test": [4, 4]}
+    np.testing.assert_array_equal(data.train_indices, np.arange(20))
+
+
+def test_validation_is_taken_from_train_if_it_has_no_folder(tmp_path):
+    for split, count in {"train": 10, "test": 4}.items():
+        for label, name in enumerate(["ant", "bee"]):
+            write_images(tmp_path / split, name, count, 100 * label)
+    data, _ = user_data.from_folder(tmp_path, **{**OPTIONS, "validation": 0.2})
+    assert prepared.class_counts(data) == {"train": [8, 8], "val": [2, 2], "test": [4, 4]}
+    np.testing.assert_array_equal(np.sort(data.test_indices), np.arange(20, 28))
+
+
+def test_images_are_scaled_and_cropped(tmp_path):
+    for name in ("ant", "bee"):
+        (tmp_path / name).mkdir()
+        for i, size in enumerate([(30, 10), (10, 30), (20, 20)] * 4):
+            Image.new("RGB", size, (200, 100, 50)).save(tmp_path / name / f"{i}.png")
+    data, _ = user_data.from_folder(tmp_path, **{**OPTIONS, "image_size": 8})
+    assert data.inputs.shape == (24, 3, 8, 8)
+    np.testing.assert_array_equal(data.inputs[0, :, 4, 4], [200, 100, 50])
+
+
+def test_grey_images(tmp_path):
+    for name in ("ant", "bee"):
+        (tmp_path / name).mkdir()
+        for i in range(5):
+            Image.new("L", (5, 5), 77).save(tmp_path / name / f"{i}.jpg")
+    data, _ = user_data.from_folder(tmp_path, **{**OPTIONS, "greyscale": True})
+    assert data.inputs.shape == (10, 1, 5, 5)
+    colour, _ = user_data.from_folder(tmp_path, **OPTIONS)
+    assert colour.inputs.shape == (10, 3, 5, 5)
+
+
+def test_folder_mistakes_are_told(tmp_path, pictures):
+    with pytest.raises(UserError, match="nowhere is no folder; give one with a sub-folder for each class"):
+        user_data.from_folder(tmp_path / "nowhere", **OPTIONS)
+    with pytest.raises(UserError, match="ant has 0 sub-folders; allowed: one for each of 2 or more classes"):
+        user_data.from_folder(pictures / "ant", **OPTIONS)
+    with pytest.raises(UserError, match="leave no training samples of 60"):
+        user_data.from_folder(pictures, **{**OPTIONS, "validation": 30, "test": 30})
+    write_images(pictures, "dog", 1, 5, size=(7, 4))
+    with pytest.raises(UserError, match=r"dog/000\.png has \(4, 7\) pixels but .*ant/000\.png has \(4, 6\)"):
+        user_data.from_folder(pictures, **OPTIONS)
+    (pictures / "dog" / "000.png").write_bytes(b"no image")
+    with pytest.raises(UserError, match=r"dog/000\.png cannot be read as an image .*repair or remove it"):
+        user_data.from_folder(pictures, **OPTIONS)
+
+
+def test_empty_class_folders_are_told(tmp_path):
+    (tmp_path / "ant").mkdir()
+    (tmp_path / "bee").mkdir()
+    with pytest.raises(UserError, match=r"has no images in its class folders; allowed: \.png, \.jpg"):
+        user_data.from_folder(tmp_path, **OPTIONS)
+
+
+def test_a_test_class_without_training_images_is_told(tmp_path):
+    for name in ("ant", "bee"):
+        write_images(tmp_path / "train", name, 3, 1)
+    write_images(tmp_path / "test", "wasp", 3, 1)
+    with pytest.raises(UserError, match="test has the class 'wasp', which has no training images"):
+        user_data.from_folder(tmp_path, **OPTIONS)
+
+
+SPLIT = {"validation": 0.1, "test": 0.2, "seed": 0}
+
+
+def save(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def test_npz_of_features(tmp_path):
+    random = np.random.RandomState(0)
+    inputs, labels = random.standard_normal((100, 5)) * 7 + 3, np.arange(100) % 4
+    data = user_data.from_npz(save(tmp_path / "a.npz", inputs=inputs, labels=labels), **SPLIT)
+    prepared.validate(data)
+    np.testing.assert_array_equal(data.inputs, inputs.astype(np.float32))
+    assert data.classes == 4
+    assert prepared.class_counts(data)["train"] == [17, 17, 18, 18]
+    np.testing.assert_allclose(data.mean, data.inputs[data.train_indices].mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(data.std, data.inputs[data.train_indices].std(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "channels"),
+    [((20, 8, 9), None, 1), ((20, 8, 9, 3), (0, 3, 1, 2), 3), ((20, 3, 8, 9), (0, 1, 2, 3), 3)],
+)
+def test_npz_of_images(tmp_path, shape, axes, channels):
+    images = np.random.RandomState(0).randint(0, 256, shape).astype(np.uint8)
+    data = user_data.from_npz(save(tmp_path / "a.npz", inputs=images, labels=np.arange(20) % 2), **SPLIT)
+    prepared.validate(data)
+    expected = images[:, None] if axes is None else images.transpose(axes)
+    np.testing.assert_array_equal(data.inputs, expected)
+    assert data.inputs.shape[1] == channels
+
+
+def test_npz_with_splits_and_posterior(tmp_path):
+    posterior = np.random.RandomState(0).dirichlet([1, 1], size=10)
+    path = save(
+        tmp_path / "a.npz",
+        inputs=np.ones((10, 2)),
+        labels=np.arange(10) % 2,
+        train_indices=[0, 1, 2],
+        val_indices=[3],
+        test_indices=[9, 8],
+        posterior=posterior,
+    )
+    data = user_data.from_npz(path, **SPLIT)
+    prepared.validate(data)
+    assert data.test_indices.tolist() == [9, 8]
+    np.testing.assert_array_equal(data.posterior, posterior)
+    np.testing.assert_array_equal(data.std, 1)  # constant features
+
+
+@pytest.mark.parametrize("with_val", [False, True])
+def test_npz_in_parts(tmp_path, with_val):
+    random = np.random.RandomState(0)
+    arrays = {}
+    for split, count in {"train": 40, "test": 10, **({"val": 8} if with_val else {})}.items():
+        arrays[f"x_{split}"] = random.randint(0, 256, (count, 4, 4)).astype(np.uint8)
+        arrays[f"y_{split}"] = np.arange(count)[:, None] % 2
+    data = user_data.from_npz(save(tmp_path / "a.npz", **arrays), **SPLIT)
+    prepared.validate(data)
+    sizes = [len(data.indices(split)) for split in prepared.SPLITS]
+    assert sizes == ([40, 8, 10] if with_val else [36, 4, 10])
+    np.testing.assert_array_equal(data.inputs[data.test_indices, 0], arrays["x_test"])
+
+
+GOOD = {"inputs": np.ones((10, 2)), "labels": np.arange(10) % 2}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, r"lacks the array 'x_train'; allowed: inputs, labels or x_train.*; it has: none"),
+        ({"inputs": np.ones((3, 2))}, r"lacks the array 'labels'.*it has: inputs"),
+        ({**GOOD, "extra": 1}, r"has the unknown array 'extra'; allowed: inputs, labels, train_indices"),
+        ({**GOOD, "val_indices": [1]}, "has indices of val; allowed: train, val, test, or none"),
+        ({**GOOD, "labels": np.ones(10)}, r"labels is float64 \(10,\); allowed: whole numbers \(n,\)"),
+        ({**GOOD, "labels": np.ones((10, 2), int)}, r"labels is int64 \(10, 2\); allowed"),
+        ({**GOOD, "labels": -np.ones(10, int)}, r"labels must hold classes 0, 1, \.\.\."),
+        ({**GOOD, "labels": np.arange(9) % 2}, "has 10 inputs but 9 labels; allowed: as many of each"),
+        (
+            {**GOOD, "inputs": np.ones((10, 4, 4))},
+            r"inputs is float64 \(10, 4, 4\); allowed: images as uint8",
+        ),
+        ({**GOOD, "inputs": np.ones((10, 5, 5, 2), np.uint8)}, r"with C one of \(1, 3, 4\)"),
+        ({**GOOD, "inputs": np.array([["a"]] * 10)}, "inputs is <U1"),
+        (
+            {"x_train": np.ones((3, 2)), "y_train": [0, 1, 0], "x_test": np.ones((1, 2))},
+            "lacks the array 'y_test'",
+        ),
+    ],
+)
+def test_npz_mistakes_are_told(tmp_path, arrays, message):
+    with pytest.raises(UserError, match=message):
+        user_data.from_npz(save(tmp_path / "a.npz", **arrays), **SPLIT)
+
+
+def test_an_x_val_without_y_val_is_told(tmp_path):
+    arrays = {"x_train": np.ones((3, 2)), "y_train": [0, 1, 0], "x_test": np.ones((1, 2)), "y_test": [0]}
+    with pytest.raises(UserError, match="y_val is missing; allowed: whole numbers"):
+        user_data.from_npz(save(tmp_path / "a.npz", **arrays, x_val=np.ones((1, 2))), **SPLIT)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no zip"])
+def test_unreadable_npz_is_told(tmp_path, content):
+    if content is not None:
+        (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(UserError, match=r"a\.npz cannot be read as an \.npz of plain arrays"):
+        user_data.from_npz(tmp_path / "a.npz", **SPLIT)
+
+
+def test_npz_with_objects_is_refused(tmp_path):
+    save(tmp_path / "a.npz", inputs=np.array([object()]), labels=[0])
+    with pytest.raises(UserError, match="cannot be read"):
+        user_data.from_npz(tmp_path / "a.npz", **SPLIT)
+
+
+PLUGIN = """
+import numpy as np
+from focalcal.data.prepared import PreparedData
+
+def load(options):
+    count = options["count"]
+    return PreparedData(
+        inputs=np.ones((count, 2), dtype=np.float32),
+        labels=np.arange(count) % 2,
+        train_indices=np.arange(0, count - 2),
+        val_indices=np.array([count - 2]),
+        test_indices=np.array([count - 1]),
+        classes=2,
+        mean=np.zeros(2, dtype=np.float32),
+        std=np.ones(2, dtype=np.float32),
+    )
+"""
+
+
+def test_a_python_file(tmp_path):
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    data = user_data.from_plugin(tmp_path / "mine.py", {"count": 7})
+    prepared.validate(data)
+    assert len(data.inputs) == 7
+
+
+def test_python_file_mistakes_are_told(tmp_path):
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    with pytest.raises(UserError, match=r"mine\.py has no function load\(options\)"):
+        user_data.from_plugin(tmp_path / "mine.py", {})
+    (tmp_path / "yours.py").write_text("def load(options):\n    return [1]\n")
+    with pytest.raises(UserError, match=r"load of .*yours\.py returned list; allowed: PreparedData"):
+        user_data.from_plugin(tmp_path / "yours.py", {})
