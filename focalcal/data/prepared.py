@@ -9,7 +9,7 @@ import os
 import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -65,10 +65,10 @@ def load(path: str | os.PathLike[str], *, memory_map: bool = False) -> PreparedD
     try:
         # Opened here, since np.load leaves a damaged zip file open.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            names = [name for name in archive.files if not (memory_map and name == "inputs")]
-            arrays: dict[str, Any] = {name: archive[name] for name in names}
-        if memory_map:
-            arrays["inputs"] = _memory_map_member(path, "inputs.npy")
+            arrays: dict[str, Any] = {name: archive[name] for name in archive.files if name != "inputs"}
+        # The zip module would read the inputs several times more slowly, to verify what the record's checksum
+        # of the whole file already covers.
+        arrays["inputs"] = _stored_array(path, "inputs.npy", memory_map=memory_map)
         arrays["classes"] = int(arrays["classes"])
         return PreparedData(**arrays)
     except FileNotFoundError:
@@ -169,12 +169,12 @@ def _described(array: np.ndarray) -> str:
     return f"{array.dtype} {array.shape}"
 
 
-def _memory_map_member(path: Path, member: str) -> np.ndarray:
-    """Return the array stored as `member` of the uncompressed zip at `path`, mapped read-only."""
+def _stored_array(path: Path, member: str, *, memory_map: bool) -> np.ndarray:
+    """Return the array stored as `member` of the uncompressed zip at `path`, read or mapped read-only."""
     with zipfile.ZipFile(path) as archive:
         info = archive.getinfo(member)
-        if info.compress_type != zipfile.ZIP_STORED:
-            raise ValueError(f"member {member} is compressed, so it cannot be memory-mapped")
+    if info.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"member {member} is compressed")
     with path.open("rb") as file:
         file.seek(info.header_offset)
         header = file.read(_LOCAL_HEADER_BYTES)
@@ -182,12 +182,22 @@ def _memory_map_member(path: Path, member: str) -> np.ndarray:
         name_length = int.from_bytes(header[26:28], "little")
         extra_length = int.from_bytes(header[28:30], "little")
         file.seek(name_length + extra_length, os.SEEK_CUR)
-        version = np.lib.format.read_magic(file)
-        read_header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        shape, fortran_order, dtype = read_header(file)
-        return np.memmap(
-            path, dtype=dtype, mode="r", offset=file.tell(), shape=shape, order="F" if fortran_order else "C"
-        )
+        shape, fortran_order, dtype = _read_array_header(file)
+        order = "F" if fortran_order else "C"
+        if memory_map:
+            return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape, order=order)
+        count = int(np.prod(shape, dtype=np.int64))
+        return np.fromfile(file, dtype=dtype, count=count).reshape(shape, order=order)
+
+
+def _read_array_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
+    version = np.lib.format.read_magic(file)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    shape, fortran_order, dtype = readers[version](file)
+    # Mapped or read as raw bytes, object references would be wild pointers.
+    if dtype.hasobject:
+        raise ValueError("an array holds Python objects")
+    return shape, fortran_order, dtype

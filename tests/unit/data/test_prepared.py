@@ -30,10 +30,11 @@ def test_posterior_is_kept(small_data, tmp_path):
     np.testing.assert_array_equal(prepared.load(tmp_path / "d.npz").posterior, posterior)
 
 
-def test_memory_map_of_fortran_ordered_inputs(small_data, tmp_path):
+@pytest.mark.parametrize("memory_map", [False, True])
+def test_fortran_ordered_inputs(small_data, tmp_path, memory_map):
     data = replace(small_data, inputs=np.asfortranarray(small_data.inputs))
     prepared.write(tmp_path / "d.npz", data)
-    assert_same(prepared.load(tmp_path / "d.npz", memory_map=True), small_data)
+    assert_same(prepared.load(tmp_path / "d.npz", memory_map=memory_map), small_data)
 
 
 def test_bytes_are_the_same_each_time(small_data, tmp_path):
@@ -136,9 +137,24 @@ def test_pickled_objects_are_never_loaded(tmp_path):
         prepared.load(tmp_path / "d.npz")
 
 
-def test_compressed_file_cannot_be_memory_mapped(small_data, tmp_path):
+def test_a_compressed_file_is_refused(small_data, tmp_path):
     arrays = {field.name: getattr(small_data, field.name) for field in fields(small_data)[:-1]}
     np.savez_compressed(tmp_path / "d.npz", **arrays)
-    assert_same(prepared.load(tmp_path / "d.npz"), small_data)
-    with pytest.raises(UserError, match="compressed, so it cannot be memory-mapped"):
-        prepared.load(tmp_path / "d.npz", memory_map=True)
+    with pytest.raises(UserError, match=r"inputs\.npy is compressed"):
+        prepared.load(tmp_path / "d.npz")
+
+
+@pytest.mark.parametrize("memory_map", [False, True])
+def test_an_object_array_of_inputs_is_refused(small_data, tmp_path, memory_map):
+    arrays = {field.name: getattr(small_data, field.name) for field in fields(small_data)[:-1]}
+    np.savez(tmp_path / "d.npz", **{**arrays, "inputs": np.array([object()] * 8)})
+    with pytest.raises(UserError, match="an array holds Python objects"):
+        prepared.load(tmp_path / "d.npz", memory_map=memory_map)
+
+
+def test_truncated_inputs_are_refused(small_data, tmp_path):
+    prepared.write(tmp_path / "d.npz", small_data)
+    content = (tmp_path / "d.npz").read_bytes()
+    (tmp_path / "d.npz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(UserError, match="not a prepared dataset"):
+        prepared.load(tmp_path / "d.npz")
