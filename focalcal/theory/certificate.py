@@ -1,0 +1,302 @@
+"""Interval-arithmetic proof of the sharp temperature bounds of the binary focal calibration map.
+
+Notation: a(s) = e^s log(1 + e^-s), G(s) = log((1 + gamma a(s)) / (1 + gamma a(-s))), L = log 2, a1 = L - 1/2.
+K24 Sec. 3.2: logit FC(s) = (gamma + 1) s - G(s), an odd function, so that s > 0 is enough.
+
+Theorem A (one gamma). c s <= logit FC(s) <= (gamma + 1) s for all s > 0, with c = gamma + 1 - k. The right
+side is G >= 0: a grows, because log(1 + x) > x / (1 + x). The left side is G(s) <= k s, on three ranges:
+
+  near 0  if k = k1 = 2 gamma a1 / (1 + gamma L): G is odd, G(s) = k1 s + G'''(t) s^3 / 6, and G''' < 0;
+          if k > k1: G' < k;
+  middle  k s - G(s) > 0 on boxes, from its value at the box's centre and its slope over the box; where G(s)/s
+          touches its maximum at s*, G'' < 0 and the tangent at s* stays below k s;
+  tail    G(s) < log(1 + gamma) <= k s, because a(s) < 1 and a(-s) > 0.
+
+Theorem B (all gamma). k = k1 holds for all s > 0 exactly when 0 < gamma <= gamma_c, the critical gamma. Let
+H(gamma) = k1 s - G(s); dH/dgamma has the sign of W gamma^2 + V gamma + D, where D = 2 a1 s - (a(s) - a(-s))
+and W = 2 a1 s a(s) a(-s) - (a(s) - a(-s)) L^2. D > 0 > W for all s > 0, so H rises from H(0) = 0 and then
+falls: H(gamma_c) >= 0 gives H > 0 below gamma_c. At gamma_c the s^3 term of G vanishes and the s^5 term
+decides near 0; above it the s^3 term is positive and the bound fails near 0.
+
+Every inequality is checked with ball arithmetic (Arb, through python-flint), which rounds outwards.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import flint
+from flint import arb, arb_series, ctx, fmpq
+
+from focalcal.theory.arguments import checked_gamma
+from focalcal.theory.bounds import minimising_logit
+
+PRECISION_BITS = 128
+MOST_BOXES = 100_000
+NEAR_ZERO = 0.25
+AROUND_TOUCHING = 0.0625
+TERMS = 6
+"""Taylor coefficients carried: Theorem B needs the fifth."""
+NOTATION = (
+    "a(s) = e^s log(1 + e^-s); G(s) = log((1 + gamma a(s)) / (1 + gamma a(-s))); "
+    "logit FC(s) = (gamma + 1) s - G(s), odd in s; L = log 2; a1 = L - 1/2; k1 = 2 gamma a1 / (1 + gamma L); "
+    "k = gamma + 1 - lower_constant; D = 2 a1 s - (a(s) - a(-s)); "
+    "W = 2 a1 s a(s) a(-s) - (a(s) - a(-s)) L^2. Every range is in s; to: null means infinity. A box is an "
+    "interval of s on which the inequality was proved at once; boxes come from halving the range."
+)
+THEOREM_A = (
+    "For every real s > 0: lower_constant * s <= logit FC(s) < upper_constant * s (reversed for s < 0): "
+    "the focal calibration map lies between temperature scaling with T = 1 / upper_constant and T = "
+    "highest_temperature. The upper constant is approached as s grows. The lower one is approached as s "
+    "tends to 0 if touches_at is 0, and is otherwise within 1e-14 of the value attained at s = "
+    "touches_at: neither can be improved."
+)
+THEOREM_B = (
+    "logit FC(s) >= (gamma + 1 - k1) s for every real s > 0 if and only if 0 < gamma <= critical_gamma: "
+    "up to the critical gamma the slope of the map at s = 0 is the sharp lower constant, above it a "
+    "smaller slope occurs at some s > 0."
+)
+
+
+def certificate(gammas: tuple[float, ...]) -> dict[str, Any]:
+    """Return the whole certificate: Theorem A for each of `gammas`, and Theorem B, as JSON values."""
+    return {
+        "theorem_a_statement": THEOREM_A,
+        "theorem_b_statement": THEOREM_B,
+        "notation": NOTATION,
+        "arithmetic": f"Arb balls of {PRECISION_BITS} bits, python-flint {flint.__version__}",
+        "theorem_a": [certify(gamma) for gamma in gammas],
+        "theorem_b": certify_critical_gamma(),
+    }
+
+
+def certify(gamma: float) -> dict[str, Any]:
+    """Return the proof record of Theorem A for one gamma > 0, or raise ArithmeticError if a check fails."""
+    gamma = checked_gamma(gamma)
+    if gamma <= 0:
+        raise ValueError(f"gamma must be above 0, got {gamma!r}")
+    with _working_precision():
+        touching = minimising_logit(gamma)
+        proof = _proof_touching_inside(gamma, touching) if touching > 0 else _proof_touching_zero(gamma)
+    return {"gamma": gamma, "upper_constant": gamma + 1.0, **proof}
+
+
+def certify_critical_gamma() -> dict[str, Any]:
+    """Return the proof record of Theorem B, or raise ArithmeticError if a check fails."""
+    with _working_precision():
+        gamma = _critical_gamma_ball()
+        slope = _initial_excess(gamma)
+        tail_start = _float_above((1 + gamma).log() / slope)
+        bound = [
+            _near_zero(
+                "fifth derivative of G below 0 (the third vanishes at 0)", lambda u: _log_ratio(u, gamma), 5
+            ),
+            _middle("k1 s - G(s) above 0", NEAR_ZERO, tail_start, lambda u: slope * u - _log_ratio(u, gamma)),
+            _tail(tail_start, "G < log(1 + gamma) <= k1 s"),
+        ]
+        return {
+            "critical_gamma": gamma.str(30),
+            "initial_slope_at_critical_gamma": (gamma + 1 - slope).str(30),
+            "bound_at_critical_gamma": bound,
+            "d_positive": _d_ranges(),
+            "w_negative": _w_ranges(),
+        }
+
+
+def _proof_touching_zero(gamma: float) -> dict[str, Any]:
+    """Return the ranges that prove G(s) <= k1 s, the case in which the bound touches at s = 0."""
+    ball = _exact(gamma)
+    slope = _initial_excess(ball)
+    tail_start = _float_above((1 + ball).log() / slope)
+    ranges = [
+        _near_zero("third derivative of G below 0", lambda u: _log_ratio(u, ball), 3),
+        _middle("k s - G(s) above 0", NEAR_ZERO, tail_start, lambda u: slope * u - _log_ratio(u, ball)),
+        _tail(tail_start, "G < log(1 + gamma) <= k s"),
+    ]
+    constant = ball + 1 - slope
+    return {
+        "lower_constant": constant.str(25),
+        "lower_constant_formula": "gamma + 1 - 2 gamma (log 2 - 1/2) / (1 + gamma log 2)",
+        "touches_at": 0.0,
+        "highest_temperature": (1 / constant).str(25),
+        "ranges": ranges,
+    }
+
+
+def _proof_touching_inside(gamma: float, touching: float) -> dict[str, Any]:
+    """Return the ranges that prove G(s) <= k s with k just above the maximum of G(s) / s, attained near s*.
+
+    k is chosen so that c = gamma + 1 - k is a float64; the infimum of logit FC(s) / s lies within 1e-14 of c.
+    """
+    ball, star = _exact(gamma), _exact(touching)
+    radius, near = min(AROUND_TOUCHING, touching / 4), min(NEAR_ZERO, touching / 4)
+    left, right = touching - radius, touching + radius
+    jet = _log_ratio(_variable(star), ball)
+    attained = jet[0] / star
+    spare = abs(jet[1] - attained) * (right - left) / left
+    lower_constant = math.nextafter(_float_below(ball + 1 - attained - spare), -math.inf)
+    slope = ball + 1 - _exact(lower_constant)
+    tail_start = _float_above((1 + ball).log() / slope)
+
+    def log_ratio(u: arb_series) -> arb_series:
+        return _log_ratio(u, ball)
+
+    def gap(u: arb_series) -> arb_series:
+        return slope * u - _log_ratio(u, ball)
+
+    # a straight line that is below k s at both ends of the range is below it in between
+    for end in (left, right):
+        _require(slope * _exact(end) > jet[0] + jet[1] * (_exact(end) - star), f"tangent at s = {end!r}")
+    return {
+        "lower_constant": repr(lower_constant),
+        "lower_constant_formula": f"a float64 below logit FC(s*)/s* = {(ball + 1 - attained).str(25)}",
+        "touches_at": touching,
+        "highest_temperature": (1 / _exact(lower_constant)).str(25),
+        "ranges": [
+            _boxes("G' below k", 0.0, near, lambda box: log_ratio(_variable(box))[1] < slope),
+            _middle("k s - G(s) above 0", near, left, gap),
+            _boxes("G'' below 0", left, right, lambda box: log_ratio(_variable(box))[2] < 0),
+            _middle("k s - G(s) above 0", right, tail_start, gap),
+            _tail(tail_start, "G < log(1 + gamma) <= k s"),
+        ],
+    }
+
+
+def _d_ranges() -> list[dict[str, Any]]:
+    """Return the ranges that prove D = 2 a1 s - (a(s) - a(-s)) > 0 for s > 0."""
+    a1 = arb.const_log2() - arb(0.5)
+
+    def difference(u: arb_series) -> arb_series:
+        return _a(u) - _a(-u)
+
+    tail_start = _float_above(1 / (2 * a1))
+    return [
+        _near_zero("third derivative of a(s) - a(-s) below 0", difference, 3),
+        _middle("D above 0", NEAR_ZERO, tail_start, lambda u: 2 * a1 * u - difference(u)),
+        _tail(tail_start, "a(s) - a(-s) < 1 <= 2 a1 s"),
+    ]
+
+
+def _w_ranges() -> list[dict[str, Any]]:
+    """Return the ranges that prove W = 2 a1 s a(s) a(-s) - (a(s) - a(-s)) L^2 < 0 for s > 0."""
+    log2 = arb.const_log2()
+    a1 = log2 - arb(0.5)
+    tail_start = 8.0
+
+    def negated(u: arb_series) -> arb_series:
+        return (_a(u) - _a(-u)) * log2**2 - 2 * a1 * u * _a(u) * _a(-u)
+
+    # in the tail a(s) < 1, a(-s) < (s + 1) e^-s, s (s + 1) e^-s falls, a(s) grows and a(-s) falls
+    start = _exact(tail_start)
+    near, far = _a(_variable(start))[0], _a(-_variable(start))[0]
+    _require(2 * a1 * start * (start + 1) * (-start).exp() < (near - far) * log2**2, "tail of W")
+    return [
+        _near_zero("third derivative of W below 0; W, W', W'' vanish at 0", lambda u: -negated(u), 3),
+        _middle("-W above 0", NEAR_ZERO, tail_start, negated),
+        _tail(tail_start, "2 a1 s (s+1) e^-s < (a(s) - a(-s)) L^2, left side falling, right side growing"),
+    ]
+
+
+def _near_zero(method: str, function: Callable[[arb_series], arb_series], order: int) -> dict[str, Any]:
+    """Return the record of `function`'s derivative of that order being negative on [0, NEAR_ZERO]."""
+    return _boxes(method, 0.0, NEAR_ZERO, lambda box: function(_variable(box))[order] < 0)
+
+
+def _middle(
+    method: str, start: float, end: float, function: Callable[[arb_series], arb_series]
+) -> dict[str, Any]:
+    """Return the record of `function` being positive on [start, end], by its centred form on boxes."""
+
+    def positive(box: arb) -> bool:
+        centre = box.mid()
+        value = function(_variable(centre))[0]
+        slope = function(_variable(box))[1]
+        return bool(value + slope * (box - centre) > 0)
+
+    return _boxes(method, start, end, positive)
+
+
+def _boxes(method: str, start: float, end: float, holds: Callable[[arb], bool]) -> dict[str, Any]:
+    """Return the record of `holds` on a cover of [start, end] by boxes, halved until each is proved."""
+    pending, proved = [(start, end)], 0
+    while pending:
+        low, high = pending.pop()
+        if holds(_exact(low).union(_exact(high))):
+            proved += 1
+            continue
+        middle = 0.5 * (low + high)
+        if proved + len(pending) > MOST_BOXES or not low < middle < high:
+            raise ArithmeticError(f"could not prove {method!r} on [{low!r}, {high!r}]")
+        pending += [(middle, high), (low, middle)]
+    return {"from": start, "to": end, "method": method, "boxes": proved}
+
+
+def _tail(start: float, method: str) -> dict[str, Any]:
+    """Return the record of an inequality that needs no boxes from `start` to infinity."""
+    return {"from": start, "to": None, "method": method, "boxes": 0}
+
+
+def _require(condition: bool, what: str) -> None:
+    """Raise ArithmeticError unless `condition` was proved."""
+    if not condition:
+        raise ArithmeticError(f"could not prove the {what}")
+
+
+def _a(u: arb_series) -> arb_series:
+    """Return the Taylor jet of a(s) = e^s log(1 + e^-s)."""
+    return u.exp() * (1 + (-u).exp()).log()
+
+
+def _log_ratio(u: arb_series, gamma: arb) -> arb_series:
+    """Return the Taylor jet of G(s) = log((1 + gamma a(s)) / (1 + gamma a(-s)))."""
+    return (1 + gamma * _a(u)).log() - (1 + gamma * _a(-u)).log()
+
+
+def _variable(s: arb) -> arb_series:
+    """Return the jet of the variable itself at the ball `s`."""
+    return arb_series([s, 1])
+
+
+def _initial_excess(gamma: arb) -> arb:
+    """Return k1 = 2 gamma (log 2 - 1/2) / (1 + gamma log 2)."""
+    log2 = arb.const_log2()
+    return 2 * gamma * (log2 - arb(0.5)) / (1 + gamma * log2)
+
+
+def _critical_gamma_ball() -> arb:
+    """Return a ball around the positive root of the s^3 coefficient of G (see `bounds.critical_gamma`)."""
+    log2 = arb.const_log2()
+    a1, a2 = log2 - arb(0.5), (log2 - arb(0.75)) / 2
+    square = a2 / 3 * log2**2 - a1 * a2 * log2 + a1**3 / 3
+    linear = 2 * a2 / 3 * log2 - a1 * a2
+    constant = a2 / 3
+    return (-linear + (linear**2 - 4 * square * constant).sqrt()) / (2 * square)
+
+
+def _exact(number: float) -> arb:
+    """Return the ball of radius 0 at a float64."""
+    fraction = Fraction(number)
+    return arb(fmpq(fraction.numerator, fraction.denominator))
+
+
+def _float_above(number: arb) -> float:
+    """Return a float64 above every value of the ball."""
+    return math.nextafter(float(number.upper()), math.inf)
+
+
+def _float_below(number: arb) -> float:
+    """Return a float64 below every value of the ball."""
+    return math.nextafter(float(number.lower()), -math.inf)
+
+
+@contextlib.contextmanager
+def _working_precision() -> Iterator[None]:
+    """Set the precision and the length of Taylor jets, and put back what was there."""
+    before = ctx.prec, ctx.cap
+    ctx.prec, ctx.cap = PRECISION_BITS, TERMS
+    try:
+        yield
+    finally:
+        ctx.prec, ctx.cap = before

@@ -1,0 +1,23 @@
+"""Write the interval-arithmetic certificate of the sharp bounds of the binary focal calibration map."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from focalcal.theory.certificate import certificate
+from focalcal.theory.settings import theory_settings
+from focalcal.workflow.io import write_json
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prove the bounds for each certified gamma and the critical gamma; write what was proved and how."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, help="JSON: the theory section of the config")
+    parser.add_argument("--output", required=True, help="JSON: theorems, constants, ranges, box counts")
+    arguments = parser.parse_args(argv)
+    write_json(arguments.output, certificate(theory_settings(arguments.spec).certified_gammas))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
