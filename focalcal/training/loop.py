@@ -30,6 +30,8 @@ from focalcal.training.spec import RunSpec
 
 HOLDOUT_SEED = 1
 """AdaFocal's hold-out is the same for every seed of a dataset, as the validation split is."""
+GPU_CHECK_BATCHES = 100
+"""Batches between two looks at the losses on a GPU, each of which waits for it; a CPU always looks."""
 
 
 class TrainingInterruptedError(Exception):
@@ -132,7 +134,7 @@ class Trainer:
         for inputs, labels in self._batches():
             self._train_batch(inputs, labels)
             progress.batch += 1
-            if self.device.type == "cpu" or progress.batch % 100 == 0:
+            if self.device.type == "cpu" or progress.batch % GPU_CHECK_BATCHES == 0:
                 self._check_divergence()
             if progress.batch < self.steps_per_epoch and should_stop():
                 progress.seconds += time.monotonic() - started

@@ -20,6 +20,8 @@ from focalcal.training.proper import proper_focal_values
 MMCE_WEIGHT = 2.0
 _SERIES_BELOW = 1e-4
 """Below this 1 - p, the two-term series of p log(p) / (1 - p) is exact to float32 rounding."""
+_LOG_FLOOR = -1e30
+"""Log-probabilities that autograd multiplies are cut here, far enough from overflow for any gamma."""
 
 
 @dataclass
@@ -94,15 +96,14 @@ def dual_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
 
     p_next is the largest probability strictly below p_true, 0 where there is none.
     """
-    log_probs = torch.log_softmax(logits, dim=1)
+    log_probs = torch.log_softmax(logits, dim=1).clamp(min=_LOG_FLOOR)
     index = labels[:, None]
     log_true = log_probs.gather(1, index)
     log_next = log_probs.masked_fill(log_probs >= log_true, -torch.inf).amax(dim=1)
     log_rest = log_probs.scatter(1, index, -torch.inf).logsumexp(dim=1)
     # Where no class ranks below the label, log_next is -inf: a finite floor keeps its gradient 0, not NaN.
-    floor = torch.finfo(logits.dtype).min
-    log_weight = torch.logaddexp(log_rest.clamp(min=floor), log_next.clamp(min=floor))
-    return -torch.exp(context.gamma * log_weight) * log_true[:, 0].clamp(min=floor)
+    log_weight = torch.logaddexp(log_rest, log_next.clamp(min=_LOG_FLOOR))
+    return -torch.exp(context.gamma * log_weight) * log_true[:, 0]
 
 
 def proper_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:

@@ -43,7 +43,7 @@ class _ProperFocal(torch.autograd.Function):
         gradient = -pull * solution.shares
         others = solution.shares.scatter(1, index, 0.0).sum(dim=1, keepdim=True)
         ctx.save_for_backward(gradient.scatter(1, index, pull * others).to(logits.dtype))
-        return (-weight * log_u)[:, 0].to(logits.dtype)
+        return (-weight * log_u)[:, 0].clamp(max=torch.finfo(logits.dtype).max).to(logits.dtype)
 
     @staticmethod
     @once_differentiable

@@ -1,0 +1,104 @@
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from focalcal.training import catalogue, losses
+from focalcal.training.catalogue import parse_loss, training_gamma
+from focalcal.workflow.errors import UserError
+
+CONTRACT_IDS = (
+    "ce focal-1 focal-2 focal-3 focal-5 focal-7 flsd-53 flsd-532 focal-sched-532 focal-sched-531 adafocal brier "
+    "mmce ls-0.05 ls-0.1"
+).split()
+
+
+@pytest.mark.parametrize("loss_id", CONTRACT_IDS)
+def test_every_contract_id_is_known_and_implemented(loss_id):
+    parsed = parse_loss(loss_id)
+    assert parsed.id == loss_id
+    assert callable(getattr(losses, catalogue.LOSSES[parsed.kind].function))
+
+
+@pytest.mark.parametrize("name", catalogue.LOSSES)
+def test_every_registry_line_has_its_function(name):
+    assert callable(getattr(losses, catalogue.LOSSES[name].function))
+
+
+@pytest.mark.parametrize(
+    ("loss_id", "kind", "gamma", "epsilon"),
+    [
+        ("focal-0.5", "focal", 0.5, 0.0),
+        ("focal-0", "focal", 0.0, 0.0),
+        ("focal-2+ls-0.1", "focal", 2.0, 0.1),
+        ("focal-sched-531", "focal-sched-531", None, 0.0),
+        ("ls-0.05", "ls", None, 0.05),
+        ("dual-focal-10", "dual-focal", 10.0, 0.0),
+        ("inverse-focal-1.25", "inverse-focal", 1.25, 0.0),
+        ("mmce-authors", "mmce-authors", None, 0.0),
+    ],
+)
+def test_ids_are_taken_apart(loss_id, kind, gamma, epsilon):
+    parsed = parse_loss(loss_id)
+    assert (parsed.kind, parsed.gamma, parsed.epsilon) == (kind, gamma, epsilon)
+
+
+@pytest.mark.parametrize(
+    ("loss_id", "gamma"),
+    [
+        ("ce", 0.0),
+        ("focal-5", 5.0),
+        ("focal-2+ls-0.1", 2.0),
+        ("ls-0.1", 0.0),
+        ("brier", 0.0),
+        ("proper-focal-3", 0.0),
+        ("flsd-53", None),
+        ("focal-sched-532", None),
+        ("adafocal", None),
+        ("mmce", None),
+        ("dual-focal-2", None),
+        ("inverse-focal-2", None),
+    ],
+)
+def test_training_gamma(loss_id, gamma):
+    assert training_gamma(loss_id) == gamma
+
+
+@pytest.mark.parametrize(
+    ("loss_id", "message"),
+    [
+        ("hinge", r"unknown loss 'hinge'; allowed: ce, focal-GAMMA, flsd-53, .*focal-GAMMA\+ls-EPSILON"),
+        ("focal", "unknown loss 'focal'"),
+        ("focal--1", "unknown loss 'focal--1'"),
+        ("ce-2", "unknown loss 'ce-2'"),
+        ("flsd-54", "unknown loss 'flsd-54'"),
+        ("focal-2.0", r"loss 'focal-2.0': '2.0' is not a plain number for gamma \(write 2 or 0.5, not 2.0"),
+        ("focal-1e1", "'1e1' is not a plain number for gamma"),
+        ("focal-02", "'02' is not a plain number"),
+        ("ls-1", "loss 'ls-1': epsilon 1 must be at least 0 and below 1"),
+        ("proper-focal-20", "gamma 20 must be at least 0 and below 20"),
+        ("focal-2+ls-1.5", "epsilon 1.5 must be at least 0 and below 1"),
+        ("focal-2+ls-", "'' is not a plain number for epsilon"),
+        ("ce+ls-0.1", r"loss 'ce\+ls-0.1': \+ls-EPSILON may only follow focal"),
+    ],
+)
+def test_broken_ids_are_refused(loss_id, message):
+    with pytest.raises(UserError, match=message):
+        parse_loss(loss_id)
+
+
+def test_models_are_checked_by_name():
+    assert catalogue.check_model("resnet50") == "resnet50"
+    assert catalogue.check_model("timm:vit_tiny_patch16_224.augreg_in21k").startswith("timm:")
+    for broken in ("resnet51", "timm:", "timm:../x", "timm:resnet18/x"):
+        with pytest.raises(UserError, match=f"unknown model '{broken}'; allowed: mlp, .*timm:NAME"):
+            catalogue.check_model(broken)
+
+
+def test_the_catalogue_imports_only_the_standard_library():
+    tree = ast.parse(Path(catalogue.__file__).read_text("utf-8"))
+    names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    foreign = {name for name in names if name.split(".")[0] not in sys.stdlib_module_names}
+    assert foreign == {"focalcal.workflow.errors"}

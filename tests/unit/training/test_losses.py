@@ -1,0 +1,206 @@
+"""Each loss against a scalar float64 formula, autograd's finite differences, and the extremes of float32."""
+
+import math
+
+import pytest
+import torch
+
+from focalcal.training import losses
+from focalcal.training.adafocal import AdaFocal
+from focalcal.training.catalogue import LOSSES, parse_loss
+from focalcal.training.losses import LossContext
+from focalcal.training.objective import Objective
+from focalcal.training.recipes import Recipe
+
+RECIPE = Recipe(epochs=350, batch_size=4, learning_rate=0.1)
+LOGITS = torch.tensor(
+    [[2.0, -1.0, 0.5], [0.1, 0.2, -3.0], [-1.0, 4.0, 0.0], [1.0, 1.2, 0.7], [-6.0, 0.0, 1.0]],
+    dtype=torch.float64,
+)
+LABELS = torch.tensor([0, 1, 2, 0, 0])
+ALL_IDS = (
+    "ce focal-0 focal-0.5 focal-1 focal-3 focal-7 flsd-53 flsd-532 focal-sched-532 focal-sched-531 adafocal brier "
+    "mmce mmce-authors ls-0.05 focal-2+ls-0.1 dual-focal-2 dual-focal-0.5 inverse-focal-2 proper-focal-3 "
+    "proper-focal-0.5"
+).split()
+EXTREMES = (0.0, 1.0, -30.0, 100.0, 1e4, -1e30, 3e38, -3e38)
+
+
+def values(loss_id, logits=LOGITS, labels=LABELS, epoch=0):
+    """Values in the dtype of `logits`: the objective's cast to float32 is bypassed for float64 checks."""
+    objective = Objective(loss_id, RECIPE)
+    objective.start_epoch(epoch)
+    return objective.function(logits, labels, objective.context)
+
+
+def softmax(row):
+    top = max(row)
+    weights = [math.exp(value - top) for value in row]
+    return [weight / sum(weights) for weight in weights]
+
+
+def scalar_focal(p, gamma):
+    return -((1 - p) ** gamma) * math.log(p)
+
+
+def scalar_loss(loss_id, row, label, epoch=0):
+    """The formula of one sample in plain float64, straight from the papers."""
+    parsed = parse_loss(loss_id)
+    probs = softmax(row)
+    p = probs[label]
+    if parsed.kind == "flsd-53":
+        return scalar_focal(p, 5 if p < 0.2 else 3)
+    if parsed.kind == "flsd-532":
+        return scalar_focal(p, 5 if p < 0.2 else 3 if p < 0.5 else 2)
+    if parsed.kind in {"focal-sched-532", "focal-sched-531"}:
+        last = {"focal-sched-532": 2, "focal-sched-531": 1}[parsed.kind]
+        return scalar_focal(p, 5 if epoch < 100 else 3 if epoch < 250 else last)
+    if parsed.kind == "brier":
+        return sum((q - (k == label)) ** 2 for k, q in enumerate(probs))
+    if parsed.kind == "dual-focal":
+        below = max((q for q in probs if q < p), default=0.0)
+        return -((1 - p + below) ** parsed.gamma) * math.log(p)
+    if parsed.kind == "inverse-focal":
+        return -((1 + p) ** parsed.gamma) * math.log(p)
+    gamma = {"ce": 0.0, "ls": 0.0, "adafocal": 1.0}.get(parsed.kind, parsed.gamma)
+    smoothed = [(1 - parsed.epsilon) * (k == label) + parsed.epsilon / len(row) for k in range(len(row))]
+    return sum(v * scalar_focal(q, gamma) for v, q in zip(smoothed, probs, strict=True) if v)
+
+
+@pytest.mark.parametrize("epoch", [0, 99, 100, 249, 250])
+@pytest.mark.parametrize("loss_id", [name for name in ALL_IDS if not name.startswith(("mmce", "proper"))])
+def test_values_match_the_scalar_formula(loss_id, epoch):
+    expected = [
+        scalar_loss(loss_id, row, y, epoch) for row, y in zip(LOGITS.tolist(), LABELS.tolist(), strict=True)
+    ]
+    assert values(loss_id, epoch=epoch).tolist() == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("loss_id", ALL_IDS)
+def test_gradients_match_finite_differences(loss_id):
+    logits = LOGITS.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: values(loss_id, z), logits, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss_id", ["focal-0", "dual-focal-0", "inverse-focal-0", "proper-focal-0", "ls-0"])
+def test_gamma_or_epsilon_zero_is_cross_entropy(loss_id):
+    expected = torch.nn.functional.cross_entropy(LOGITS, LABELS, reduction="none")
+    torch.testing.assert_close(values(loss_id), expected, rtol=1e-14, atol=0)
+
+
+def test_focal_with_smoothing_zero_epsilon_limit():
+    torch.testing.assert_close(values("focal-2+ls-0.0000000001"), values("focal-2"), rtol=1e-7, atol=0)
+
+
+@pytest.mark.parametrize("loss_id", ALL_IDS)
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_float32_is_finite_for_every_finite_logit(loss_id, classes):
+    rows = [[a, b] + [0.0] * (classes - 2) for a in EXTREMES for b in EXTREMES]
+    logits = torch.tensor(rows, dtype=torch.float32).repeat_interleave(2, dim=0).requires_grad_()
+    labels = torch.tensor([0, 1]).repeat(len(rows))
+    result = Objective(loss_id, RECIPE).values(logits, labels)
+    (gradient,) = torch.autograd.grad(result, logits, torch.ones_like(result))
+    assert torch.isfinite(result).all()
+    assert torch.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("gap", [5.0, 20.0, 60.0, 95.0])
+@pytest.mark.parametrize("gamma", [0.3, 1, 2])
+def test_saturated_float32_gradient_keeps_its_digits(gap, gamma):
+    """At p -> 1, dL/dz_true -> -(1 + gamma)(1-p)^(gamma+1); a naive implementation returns 0 or NaN."""
+    logits = torch.tensor([[gap, 0.0]], requires_grad=True)
+    losses.focal(logits, torch.tensor([0]), LossContext(gamma=gamma)).sum().backward()
+    rest = 1 / (1 + math.exp(gap))
+    log_p = math.log1p(-rest)
+    slope = rest**gamma * (1 - gamma * (1 - rest) * log_p / rest)
+    assert logits.grad[0, 0].item() == pytest.approx(-slope * rest, rel=2e-5, abs=1e-44)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("gamma", [0.5, 1, 3, 7])
+def test_proper_focal_composed_with_psi_is_the_focal_loss(gamma, classes):
+    """L*(Psi(u)) = focal(u), with Psi written out by C21 Eq. 11."""
+    generator = torch.Generator().manual_seed(0)
+    u = torch.softmax(3 * torch.randn(40, classes, generator=generator, dtype=torch.float64), dim=1)
+    phi = (1 - u) ** gamma - gamma * (1 - u) ** (gamma - 1) * u * torch.log(u)
+    labels = torch.arange(40) % classes
+    proper = values(f"proper-focal-{gamma:g}", torch.log(u / phi), labels)
+    torch.testing.assert_close(
+        proper, values(f"focal-{gamma:g}", torch.log(u), labels), rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("loss_id", "is_proper"), [("ce", True), ("proper-focal-3", True), ("brier", True), ("focal-3", False)]
+)
+def test_expected_loss_is_stationary_at_the_posterior_of_a_proper_loss(loss_id, is_proper):
+    posterior = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64)
+    logits = torch.log(posterior).expand(3, 3).clone().requires_grad_()
+    (values(loss_id, logits, torch.arange(3)) * posterior).sum().backward()
+    total = logits.grad.sum(dim=0).abs().max().item()
+    assert (total < 1e-12) if is_proper else (total > 1e-2)
+
+
+def test_flsd_threshold_is_a_recipe_key():
+    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, gamma_thresholds=(0.9, 0.95))
+    objective = Objective("flsd-53", recipe)
+    logits = torch.log(torch.tensor([[0.85, 0.15]]))
+    expected = scalar_focal(0.85, 5)
+    assert objective.values(logits, torch.tensor([0])).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_adafocal_uses_the_gamma_of_the_bin_of_the_true_class():
+    state = AdaFocal()
+    state.edges = torch.tensor([0.3, 0.6])
+    state.gammas = torch.tensor([4.0, -1.5, 0.5])
+    probs = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]], dtype=torch.float64)
+    result = losses.adafocal(torch.log(probs), torch.zeros(3, dtype=torch.int64), LossContext(adafocal=state))
+    expected = [scalar_focal(0.2, 4), -(1.5**1.5) * math.log(0.5), scalar_focal(0.9, 0.5)]
+    assert result.tolist() == pytest.approx(expected, rel=1e-6)
+
+
+def _mmce_by_hand(variant):
+    """Two correct (0.9, 0.6) and one incorrect (0.8) sample, summed pair by pair."""
+    correct, incorrect = [0.9, 0.6], [0.8]
+
+    def kernel(a, b):
+        return math.exp(-abs(a - b) / 0.4)
+
+    both = sum((1 - a) * (1 - b) * kernel(a, b) for a in correct for b in correct)
+    neither = sum(a * b * kernel(a, b) for a in incorrect for b in incorrect)
+    mixed = sum((1 - a) * b * kernel(a, b) for a in correct for b in incorrect)
+    m, n = len(correct), len(incorrect)
+    if variant == "paper":
+        return math.sqrt(both / m**2 + neither / n**2 - 2 * mixed / (m * n))
+    return math.sqrt(both / m**4 + neither / n**4 - 2 * mixed / (m * n) ** 2)
+
+
+@pytest.mark.parametrize(("loss_id", "variant"), [("mmce", "paper"), ("mmce-authors", "authors")])
+def test_mmce_by_hand(loss_id, variant):
+    probs = torch.tensor([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]], dtype=torch.float64)
+    labels = torch.tensor([0, 1, 1])
+    cross_entropy = -(math.log(0.9) + math.log(0.6) + math.log(0.2))
+    total = values(loss_id, torch.log(probs), labels).sum().item()
+    assert total == pytest.approx(cross_entropy + 3 * 2 * _mmce_by_hand(variant), rel=1e-8)
+
+
+def test_mmce_of_one_kind_of_samples():
+    """All correct: the paper's sum over correct pairs remains; the released code returns nothing."""
+    logits = torch.log(torch.tensor([[0.9, 0.1], [0.9, 0.1]], dtype=torch.float64))
+    labels = torch.tensor([0, 0])
+    assert losses.mmce_penalty(logits, labels, "paper").item() == pytest.approx(0.1, rel=1e-6)
+    assert losses.mmce_penalty(logits, labels, "authors").item() == pytest.approx(0.0, abs=1.1e-5)
+    with pytest.raises(ValueError, match="variant must be paper or authors, not 'other'"):
+        losses.mmce_penalty(logits, labels, "other")
+
+
+def test_reduction_is_the_recipes_but_brier_is_a_mean():
+    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, reduction="sum")
+    sample_losses = torch.tensor([1.0, 2.0, 6.0])
+    assert Objective("ce", recipe).reduce(sample_losses).item() == 9.0
+    assert Objective("brier", recipe).reduce(sample_losses).item() == 3.0
+    assert Objective("ce", RECIPE).reduce(sample_losses).item() == 3.0
+
+
+def test_the_ids_tested_here_cover_every_family():
+    assert {parse_loss(loss_id).kind for loss_id in ALL_IDS} == set(LOSSES)
