@@ -1,3 +1,4 @@
+import shutil
 import textwrap
 
 import pytest
@@ -121,8 +122,6 @@ def test_version_names_each_file_and_data_file_once(project):
 
 
 def test_version_does_not_depend_on_where_the_project_is(project, tmp_path_factory):
-    import shutil
-
     copy = tmp_path_factory.mktemp("elsewhere") / "copy"
     shutil.copytree(project, copy)
     assert code_version(copy, "scripts/main.py") == code_version(project, "scripts/main.py")

@@ -31,9 +31,14 @@ def test_write_replaces_the_whole_file(tmp_path):
 def test_error_keeps_the_old_file_and_leaves_nothing_else(tmp_path):
     path = tmp_path / "file.txt"
     path.write_text("old")
-    with pytest.raises(RuntimeError), atomic_output(path) as partial:
-        partial.write_text("half")
-        raise RuntimeError
+
+    def write_half():
+        with atomic_output(path) as partial:
+            partial.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -1,0 +1,61 @@
+"""docs/add-a-dataset.md, block by block as written, on a copy of the project: file blocks are files."""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.project import ROOT, copy_sources
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DATASET = re.compile(r"--configfile (\w+)\.yaml")
+
+
+def follow(text, root):
+    """Do what one block says in the folder `root`; yield each dataset whose workflow has run."""
+    for language, block in BLOCK.findall(text):
+        if language == "bash":
+            environment = {
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            }
+            result = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", block],
+                cwd=root,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert result.returncode == 0, f"{block}\n{result.stdout}\n{result.stderr}"
+            yield from DATASET.findall(block)
+        else:
+            path = root / block.splitlines()[0].removeprefix("# ")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block, encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_page_works_as_written(tmp_path):
+    root = tmp_path / "project"
+    copy_sources(root)
+    done = []
+    for dataset in follow((ROOT / "docs" / "add-a-dataset.md").read_text("utf-8"), root):
+        done.append(dataset)
+        with (root / "results" / "tables" / "metrics.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert {row["dataset"] for row in rows} == {dataset}
+        assert {row["loss"] for row in rows} == {"ce", "focal-2"}
+        accuracy = [
+            float(row["value"])
+            for row in rows
+            if (row["metric"], row["method"], row["split"]) == ("accuracy", "none", "test")
+        ]
+        # Three classes of equal size: guessing gets a third.
+        assert min(accuracy) > 0.45, (dataset, accuracy)
+        assert (root / "results" / "figures" / "data" / f"{dataset}.png").stat().st_size > 1000
+    assert done == ["shapes", "waves", "spirals"]
