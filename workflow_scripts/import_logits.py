@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     imported = imports.read(Path(arguments.spec["path"]), arguments.spec["kind"])
     for warning in imported.warnings:
-        logging.warning("%s: %s", arguments.spec["name"], warning)
+        logging.getLogger(__name__).warning("%s: %s", arguments.spec["name"], warning)
     logits_io.write(arguments.output, imported.logits)
     origin = provenance("workflow_scripts/import_logits.py", ["numpy", "pandas", "pyarrow", "safetensors"])
     write_json(arguments.record, imports.record(arguments.spec, imported, origin))

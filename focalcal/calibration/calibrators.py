@@ -4,9 +4,9 @@
     fts = FocalTemperatureScaling().fit(val_logits, val_labels)
     probs = fts.predict_proba(test_logits)
 
-After `fit`: `gamma_` and `temperature_` of the map, `score_` (the criterion on the fitted data; None where nothing
-is fitted), `evaluations_` (cost of the search in points), `bound_hit_` and `gamma_bound_hit_` ("none", "low" or
-"high": the value found is the end of its range, so the optimum may lie outside).
+After `fit`: `gamma_` and `temperature_` of the map, `score_` (the criterion on the fitted data; None where
+nothing is fitted), `evaluations_` (cost of the search in points), `bound_hit_` and `gamma_bound_hit_`
+("none", "low" or "high": the value found is the end of its range, so the optimum may lie outside).
 
 A new calibrator is a subclass of `Calibrator` that defines `_search`, `configured` and, where its map is not
 Psi^gamma(softmax(logits / T)), `predict_log_proba`; and one line in `catalogue.METHODS`.
@@ -160,9 +160,9 @@ class TemperatureScaling(Calibrator):
 class FocalTemperatureScaling(TemperatureScaling):
     """Method `fts`: Psi^gamma(softmax(logits / T)), K24 Sec. 4.2, by default on K24's grids.
 
-    `search`: "grid" evaluates every pair; "line" finds T at the smallest and largest gamma and then walks the line
-    between them (K24 Sec. 5.2, three times the cost of temperature scaling); "continuous" minimises the NLL over
-    all gamma and T between the smallest and largest of the grids.
+    `search`: "grid" evaluates every pair; "line" finds T at the smallest and largest gamma and then walks the
+    line between them (K24 Sec. 5.2, three times the cost of temperature scaling); "continuous" minimises the
+    NLL over all gamma and T between the smallest and largest of the grids.
     """
 
     configured_search = "grid"
@@ -271,7 +271,7 @@ class RecoveryThenTemperature(_WithTrainingGamma):
 
 
 class FocalLossTemperature(_WithTrainingGamma):
-    """Method `ts-focal`: temperature scaling, T fitted by the focal loss of the training gamma (C21 Sec. 6.1)."""
+    """Method `ts-focal`: temperature scaling, T fitted by the focal loss of the training gamma (C21)."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class FocalLossTemperature(_WithTrainingGamma):
 
 
 class FocalLossTemperatureThenRecovery(FocalLossTemperature):
-    """Method `ts-focal-psi`: T fitted by the focal loss, then Psi at the training gamma (C21's TS_FL with Psi)."""
+    """Method `ts-focal-psi`: T fitted by the focal loss, then Psi at the training gamma (C21's TS_FL)."""
 
     def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
         """Return the logarithms of Psi(softmax(logits / T)), (n, k)."""

@@ -1,8 +1,8 @@
 """The names of this stage: calibration methods, selection criteria, metrics. Standard library only.
 
 To add a calibrator, write one class in `calibrators.py` (a subclass of `Calibrator`) and add one line to
-`METHODS` here: its name in tables, the class, the criteria it is fitted by, whether it needs the gamma that the
-model was trained with. Configuration checks, the calibration job, tables and figures take it from here.
+`METHODS` here: its name in tables, the class, the criteria it is fitted by, whether it needs the gamma that
+the model was trained with. Configuration checks, the calibration job, tables and figures take it from here.
 """
 
 from dataclasses import dataclass

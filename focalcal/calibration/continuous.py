@@ -1,9 +1,9 @@
 """Focal temperature scaling without a grid: the NLL minimised over a rectangle of (gamma, log T).
 
 The NLL is smooth in both parameters, but its valley is narrow and slanted (gamma and T nearly trade off, K24
-Fig. 8), so coordinate-wise or gradient steps creep. Newton steps within a trust region do not. Derivatives are
-central differences on a 3 x 3 stencil, which costs three passes over the logits because one pass serves all
-gammas at a temperature.
+Fig. 8), so coordinate-wise or gradient steps creep. Newton steps within a trust region do not. Derivatives
+are central differences on a 3 x 3 stencil, which costs three passes over the logits because one pass serves
+all gammas at a temperature.
 """
 
 import math
@@ -45,7 +45,7 @@ class _Model:
         self.evaluations = 0
 
     def around(self, point: NDArray) -> tuple[float, NDArray, NDArray]:
-        """Return value (), gradient (2,) and Hessian (2, 2) at `point`, from a stencil inside the rectangle."""
+        """Return value, gradient (2,) and Hessian (2, 2) at `point`, from a stencil inside the rectangle."""
         centre = np.clip(point, self.low + STENCIL_STEP, self.high - STENCIL_STEP)
         offsets = np.array([-STENCIL_STEP, 0.0, STENCIL_STEP])
         values = self.objective.nll(centre[0] + offsets, np.exp(centre[1] + offsets))

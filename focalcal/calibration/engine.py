@@ -47,7 +47,7 @@ class Calibration:
 
 
 def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
-    """Return metrics, fits and surfaces of every method and criterion of `spec` (see `workflow_scripts.calibrate`)."""
+    """Return metrics, fits and surfaces of every method and criterion of a calibration job's `spec`."""
     run, settings = spec["run"], settings_of(spec)
     objective = Objective(logits.val.logits, logits.val.labels, settings.bins, settings.adaece)
     surfaces = validation_surfaces(objective, settings)

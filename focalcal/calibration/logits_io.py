@@ -17,7 +17,7 @@ LARGEST_LOGIT = 1e300
 
 @dataclass(frozen=True)
 class Split:
-    """The logits of one split, float32 or float64 (n, k), its labels int64 (n,), the true posterior if known."""
+    """One split: logits, float32 or float64 (n, k), labels, int64 (n,), the true posterior where known."""
 
     logits: NDArray[np.floating]
     labels: NDArray[np.int64]
@@ -33,7 +33,7 @@ class RunLogits:
 
 
 def load(path: str | os.PathLike[str]) -> RunLogits:
-    """Return the run's logits from a `.npz` file as the suite writes it; a UserError tells what is wrong with it."""
+    """Return the logits of a `.npz` file as the suite writes it; a UserError tells what is wrong with it."""
     arrays = read_npz(Path(path))
     return from_arrays({key: arrays[key] for key in arrays if key.startswith(("val_", "test_"))}, str(path))
 
@@ -57,7 +57,7 @@ def read_npz(path: Path) -> dict[str, NDArray]:
 
 
 def from_arrays(arrays: dict[str, NDArray], source: str) -> RunLogits:
-    """Return checked logits from arrays `{val,test}_{logits,labels}` and, where known, `{val,test}_posterior`."""
+    """Return checked logits from arrays {val,test}_{logits,labels} and, where known, {val,test}_posterior."""
     needed = [f"{split}_{kind}" for split in SPLITS for kind in ("logits", "labels")]
     missing = [name for name in needed if name not in arrays]
     if missing:
@@ -87,7 +87,7 @@ def checked_split(
     labels = _checked_labels(labels, f"{where}_labels", *logits.shape)
     if posterior is not None and posterior.shape != logits.shape:
         raise UserError(
-            f"{where}_posterior has shape {posterior.shape}; it must have the shape of the logits, {logits.shape}"
+            f"{where}_posterior has shape {posterior.shape}; it must be that of the logits, {logits.shape}"
         )
     return Split(logits, labels, posterior)
 

@@ -1,16 +1,16 @@
 """Accuracy, proper scores and calibration errors of predicted class probabilities.
 
-All functions take `probs` of shape (n, k) and integer `labels` of shape (n,), work in float64 and return Python
-floats: fractions, never per cent. The predicted class is the first class with the largest probability, its
-probability is the confidence.
+All functions take `probs` of shape (n, k) and integer `labels` of shape (n,), work in float64 and return
+Python floats: fractions, never per cent. The predicted class is the first class with the largest probability,
+its probability is the confidence.
 
 Binning, where a function takes it:
 - "width": `bins` bins of equal width, `(low, high]`; a probability of exactly 0 joins the first one.
 - "mass": bins of (nearly) equal numbers of samples, in one of two variants:
-  "split" sorts the samples by confidence, ties in sample order, and cuts the sequence as `np.array_split` does
-  (fewer samples than bins: one sample a bin); "authors" is the definition in the code released with M20, whose
-  edges interpolate the sorted confidences at `linspace(0, n, bins + 1)` and take `(low, high]`: the smallest
-  confidence, and everything tied with it, is never counted.
+  "split" sorts the samples by confidence, ties in sample order, and cuts the sequence as `np.array_split`
+  does (fewer samples than bins: one sample a bin); "authors" is the definition in the code released with M20,
+  whose edges interpolate the sorted confidences at `linspace(0, n, bins + 1)` and take `(low, high]`: the
+  smallest confidence, and everything tied with it, is never counted.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ def nll_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64]) -> fl
 
 
 def brier(probs: ArrayLike, labels: ArrayLike) -> float:
-    """Return the mean over samples of the squared distance, summed over classes, to the one-hot label: 0 to 2."""
+    """Return the mean squared distance, summed over classes, to the one-hot label: 0 to 2."""
     probs, labels = checked(probs, labels)
     residual = probs.copy()
     residual[np.arange(len(labels)), labels] -= 1.0
@@ -65,7 +65,7 @@ def ece(
 def mce(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
-    """Return the maximum calibration error: the largest |accuracy - mean confidence| of a bin with samples."""
+    """Return the maximum calibration error: the largest |accuracy - mean confidence| of a filled bin."""
     confidences, correct = _top_label(probs, labels)
     counts, gaps = _bin_gaps(confidences, correct, bins, binning, variant)
     filled = counts > 0
@@ -101,7 +101,7 @@ def equal_mass_edges(confidences: NDArray[np.float64], bins: int) -> NDArray[np.
 
 
 def checked(probs: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return `probs` as float64 (n, k) and `labels` as int64 (n,), or raise ValueError naming what is wrong."""
+    """Return probs as float64 (n, k) and labels as int64 (n,), or raise ValueError naming what is wrong."""
     probs = np.asarray(probs, dtype=np.float64)
     if probs.ndim != 2 or probs.shape[0] < 1 or probs.shape[1] < 2:
         raise ValueError(
@@ -128,6 +128,16 @@ def checked_labels(labels: ArrayLike, samples: int, classes: int) -> NDArray[np.
     return labels.astype(np.int64)
 
 
+def check_binning(bins: int, binning: str, variant: str) -> None:
+    """Raise ValueError naming the first argument that is not allowed."""
+    if not isinstance(bins, int | np.integer) or bins < 1:
+        raise ValueError(f"bins is {bins!r}; expected an integer >= 1")
+    if binning not in BINNINGS:
+        raise ValueError(f"binning is {binning!r}; expected one of {', '.join(BINNINGS)}")
+    if variant not in MASS_VARIANTS:
+        raise ValueError(f"variant is {variant!r}; expected one of {', '.join(MASS_VARIANTS)}")
+
+
 def _top_label(probs: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return each sample's confidence (n,) and whether its predicted class is right (n,)."""
     probs, labels = checked(probs, labels)
@@ -138,12 +148,7 @@ def _bin_gaps(
     confidences: NDArray[np.float64], correct: NDArray[np.bool_], bins: int, binning: str, variant: str
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return each bin's number of samples and its sum of (confidence - correct)."""
-    if bins < 1 or int(bins) != bins:
-        raise ValueError(f"bins is {bins}; expected an integer >= 1")
-    if binning not in BINNINGS:
-        raise ValueError(f"binning is {binning!r}; expected one of {', '.join(BINNINGS)}")
-    if variant not in MASS_VARIANTS:
-        raise ValueError(f"variant is {variant!r}; expected one of {', '.join(MASS_VARIANTS)}")
+    check_binning(bins, binning, variant)
     gaps = confidences - correct
     if binning == "mass" and variant == "split":
         groups = np.array_split(gaps[np.argsort(confidences, kind="stable")], bins)

@@ -1,61 +1,188 @@
-"""The criteria on one set of logits as functions of gamma and temperature."""
+"""The criteria on one set of logits as functions of gamma and temperature, by the compiled kernels."""
 
-from collections.abc import Sequence
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration import metrics
+from focalcal.calibration import compiled, focal_table, metrics
+from focalcal.calibration.binned import cell_edges
 from focalcal.calibration.catalogue import CRITERIA
-from focalcal.calibration.criteria import criterion_value, focal_loss_of_logs
 from focalcal.theory.psi import log_psi
+
+LARGEST_LOGIT = 1e300
+"""Above this a difference of two logits, divided by a small temperature, could overflow float64."""
+SMALLEST_TEMPERATURE = 1e-4
+LARGEST_GAMMA = 100.0
+OMITTED = 1e-13
+"""What all classes together may contribute to a normaliser and still be left out of it."""
 
 
 class Objective:
-    """All criteria on one set of logits; surfaces are computed once and kept."""
+    """All criteria on one set of logits; surfaces are computed once and kept.
 
-    def __init__(self, logits: ArrayLike, labels: ArrayLike, bins: int = 15, adaece: str = "split") -> None:
-        self.logits = np.ascontiguousarray(logits, dtype=np.float64)
+    Raises ValueError for logits that are not finite (n, k), k >= 2, for labels that are not integers 0..k-1,
+    and for settings out of bounds. `threads` (default: $NUMBA_NUM_THREADS, $OMP_NUM_THREADS, else the
+    processors this process may use) changes the speed, never a result.
+    """
+
+    def __init__(
+        self,
+        logits: ArrayLike,
+        labels: ArrayLike,
+        bins: int = 15,
+        adaece: str = "split",
+        threads: int | None = None,
+    ) -> None:
+        self.logits = checked_logits(logits)
         self.labels = metrics.checked_labels(labels, *self.logits.shape)
+        metrics.check_binning(bins, "mass", adaece)
         self.bins = bins
         self.adaece = adaece
-        self._rows: dict[tuple, dict[str, NDArray]] = {}
+        self.threads = default_threads() if threads is None else threads
+        self._samples = _sorted_samples(self.logits, self.labels)
+        self._binning = _binning(len(self.labels), bins, adaece)
+        self._rows: dict[tuple[float, bytes], NDArray[np.float64]] = {}
         self._mapped: dict[float, Objective] = {}
 
     def surfaces(self, gammas: Sequence[float], temperatures: ArrayLike) -> dict[str, NDArray[np.float64]]:
         """Return each criterion at every point of the grid, float64 (gammas, temperatures)."""
+        gammas = [float(gamma) for gamma in gammas]
         temperatures = np.asarray(temperatures, dtype=np.float64)
         key = temperatures.tobytes()
         missing = [gamma for gamma in dict.fromkeys(gammas) if (gamma, key) not in self._rows]
-        for gamma in missing:
-            scores = [self._scores(gamma, temperature) for temperature in temperatures]
-            self._rows[gamma, key] = dict(zip(CRITERIA, np.array(scores).T, strict=True))
-        return {
-            criterion: np.stack([self._rows[gamma, key][criterion] for gamma in gammas])
-            for criterion in CRITERIA
-        }
+        if missing:
+            values = self._evaluate(np.array([missing]), temperatures, len(CRITERIA))
+            self._rows |= {(gamma, key): values[:, :, g] for g, gamma in enumerate(missing)}
+        rows = np.stack([self._rows[gamma, key] for gamma in gammas], axis=1)
+        return dict(zip(CRITERIA, rows, strict=True))
 
     def points(self, gammas: ArrayLike, temperatures: ArrayLike) -> dict[str, NDArray[np.float64]]:
         """Return each criterion at the pairs (gammas[i], temperatures[i]), float64 (m,)."""
-        scores = [self._scores(*pair) for pair in zip(gammas, temperatures, strict=True)]
-        return dict(zip(CRITERIA, np.array(scores).T, strict=True))
+        gammas = np.asarray(gammas, dtype=np.float64)[:, None]
+        values = self._evaluate(gammas, np.asarray(temperatures, dtype=np.float64), len(CRITERIA))
+        return dict(zip(CRITERIA, values[:, :, 0], strict=True))
 
     def nll(self, gammas: ArrayLike, temperatures: ArrayLike) -> NDArray[np.float64]:
         """Return the NLL at every point of a grid, float64 (gammas, temperatures)."""
-        return np.array([[self._scores(gamma, t)[0] for t in temperatures] for gamma in gammas])
+        gammas = np.asarray(gammas, dtype=np.float64)[None, :]
+        return self._evaluate(gammas, np.asarray(temperatures, dtype=np.float64), 1)[0].T
 
     def focal_losses(self, gamma: float, temperatures: ArrayLike) -> NDArray[np.float64]:
         """Return the mean focal loss of softmax(logits / T) at each temperature, float64 (t,)."""
-        return np.array(
-            [focal_loss_of_logs(log_psi(self.logits, 0.0, t), self.labels, gamma) for t in temperatures]
-        )
+        _check_points(np.array([gamma]), temperatures)
+        temperatures = np.asarray(temperatures, dtype=np.float64)
+        out = np.empty(len(temperatures))
+        kernel = compiled.focal_losses()
+        self._share(temperatures, lambda part: kernel(self._samples, (part, temperatures), float(gamma), out))
+        return out
 
     def mapped(self, gamma: float) -> "Objective":
         """Return the objective of the logits log Psi^gamma(softmax(logits))."""
         if gamma not in self._mapped:
-            self._mapped[gamma] = Objective(log_psi(self.logits, gamma), self.labels, self.bins, self.adaece)
+            logits = log_psi(self.logits, gamma)
+            self._mapped[gamma] = Objective(logits, self.labels, self.bins, self.adaece, self.threads)
         return self._mapped[gamma]
 
-    def _scores(self, gamma: float, temperature: float) -> tuple[float, ...]:
-        logs = log_psi(self.logits, gamma, temperature)
-        return tuple(criterion_value(name, logs, self.labels, self.bins, self.adaece) for name in CRITERIA)
+    def _evaluate(
+        self, gammas: NDArray[np.float64], temperatures: NDArray[np.float64], criteria: int
+    ) -> NDArray[np.float64]:
+        """Return (criteria, temperatures, gammas) for gammas (1, g), the same everywhere, or (t, 1)."""
+        _check_points(gammas, temperatures)
+        table = focal_table.build(np.unique(gammas))
+        columns = np.searchsorted(np.unique(gammas), gammas)
+        width = -(-gammas.shape[1] // focal_table.LANES) * focal_table.LANES
+        tables = np.zeros((*gammas.shape[:1], *table.coefficients.shape[:2], width))
+        tables[..., : gammas.shape[1]] = np.moveaxis(table.coefficients[:, :, columns], 2, 0)
+        segments = (table.grid, table.shift, table.first, self._farthest(float(np.max(gammas))))
+        out = np.empty((criteria, len(temperatures), gammas.shape[1]))
+        kernel = compiled.surfaces()
+        self._share(
+            temperatures,
+            lambda part: kernel(
+                self._samples, (part, temperatures, gammas), tables, segments, self._binning, out
+            ),
+        )
+        return out
+
+    def _farthest(self, gamma: float) -> float:
+        """Return the u behind which f(v) - 1, at most gamma v u, does not matter for all classes together."""
+        return min(60.0, math.log(self.logits.shape[1] * max(gamma, 1.0) * 60.0 / OMITTED))
+
+    def _share(self, temperatures: NDArray[np.float64], work: Callable[[NDArray[np.int64]], None]) -> None:
+        """Deal temperatures out to the threads in ascending order: small ones cost less than large ones."""
+        order = np.argsort(temperatures, kind="stable")
+        parts = [order[start :: self.threads].copy() for start in range(min(self.threads, len(order)))]
+        if len(parts) == 1:
+            work(parts[0])
+            return
+        with ThreadPoolExecutor(len(parts)) as pool:
+            list(pool.map(work, parts))
+
+
+def default_threads() -> int:
+    """Return how many threads to use: what the environment says, else the processors this process may use."""
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "")
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def checked_logits(logits: ArrayLike) -> NDArray[np.float64]:
+    """Return logits as contiguous float64 (n, k), or raise ValueError naming what is wrong."""
+    logits = np.ascontiguousarray(logits, dtype=np.float64)
+    if logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
+        raise ValueError(f"logits has shape {logits.shape}; expected (n, k), n >= 1 samples, k >= 2 classes")
+    bad = ~(np.abs(logits) <= LARGEST_LOGIT)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"logits[{row}, {column}] is {logits[row, column]}; expected at most {LARGEST_LOGIT:g} in size"
+        )
+    return logits
+
+
+def _check_points(gammas: NDArray[np.float64], temperatures: ArrayLike) -> None:
+    if not np.all((gammas >= -1.0) & (gammas <= LARGEST_GAMMA)):
+        raise ValueError(
+            f"gamma has values from {np.min(gammas)} to {np.max(gammas)}; expected -1 to {LARGEST_GAMMA:g}"
+        )
+    low, high = np.min(temperatures), np.max(temperatures)
+    if not (low >= SMALLEST_TEMPERATURE and np.isfinite(high)):
+        raise ValueError(
+            f"temperature has values from {low} to {high}; expected {SMALLEST_TEMPERATURE:g} or more"
+        )
+
+
+def _sorted_samples(
+    logits: NDArray[np.float64], labels: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], ...]:
+    """Return what the kernels know of the samples: drops (flat), gaps, label gaps, wrong; see `kernels`."""
+    rows = np.arange(len(labels))
+    wrong = (logits.argmax(axis=1) != labels).astype(np.float64)
+    ranked = np.sort(logits, axis=1)[:, ::-1]
+    gaps = ranked[:, 0] - ranked[:, 1]
+    label_gaps = ranked[:, 0] - logits[rows, labels]
+    drops = np.ascontiguousarray(ranked[:, 1:2] - ranked[:, 1:])
+    return drops.ravel(), gaps, label_gaps, wrong
+
+
+def _binning(samples: int, bins: int, adaece: str) -> tuple:
+    """Return cells, sorted positions to look at, group starts and edge positions; see `kernels.surfaces`."""
+    sizes = [len(group) for group in np.array_split(np.arange(samples), bins)]
+    starts = np.cumsum(sizes)[:-1].astype(np.int64)
+    starts = starts[starts < samples]
+    if adaece == "split":
+        return cell_edges(samples, bins), starts, starts, np.empty(0)
+    positions = np.linspace(0, samples, bins + 1)
+    lower = np.minimum(positions.astype(np.int64), samples - 1)
+    return (
+        cell_edges(samples, bins),
+        np.unique([lower, np.minimum(lower + 1, samples - 1)]),
+        starts,
+        positions,
+    )

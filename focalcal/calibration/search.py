@@ -55,7 +55,7 @@ def checked_temperatures(temperatures: ArrayLike) -> NDArray[np.float64]:
 def grid_search(
     objective: Objective, criterion: str, gammas: Sequence[float], temperatures: NDArray[np.float64]
 ) -> Fit:
-    """Return the best point of the grid; of equally good ones the first in the order of gammas, then temperatures."""
+    """Return the best point of the grid, of equally good ones the first: by gamma, then by temperature."""
     _check_criterion(criterion)
     surface = objective.surfaces(gammas, temperatures)[criterion]
     row, column = np.unravel_index(_argmin(surface, criterion), surface.shape)
@@ -73,8 +73,9 @@ def line_search(
 ) -> Fit:
     """Return the best point of the line through the best temperatures at the smallest and the largest gamma.
 
-    K24 Sec. 5.2: m = len(temperatures) points at each of the two gammas, then m points along the line, equally
-    spaced in gamma; 3m evaluations. Between the two ends the line cannot leave the range of temperatures.
+    K24 Sec. 5.2: m = len(temperatures) points at each of the two gammas, then m points along the line,
+    equally spaced in gamma; 3m evaluations. Between the two ends the line cannot leave the range of
+    temperatures.
     """
     ends = (min(gammas), max(gammas))
     if ends[0] == ends[1]:

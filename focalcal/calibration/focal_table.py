@@ -1,0 +1,86 @@
+"""Piecewise polynomials of f(v) - 1, f(v) = h(v) / v, in u = -log v: what the compiled kernels know of Psi.
+
+f(v) = (1-v)^-gamma / (1 + gamma B(v)), B(v) = -v log v / (1-v), is needed for all classes but the most
+probable one, so for v <= 1/2, u >= log 2. A segment is the set of u with the same exponent and leading binary
+digits: near v = 1/2, where f bends most, segments are short, and finding the segment of a number takes a
+shift.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
+
+from focalcal.calibration.vector_math import LANES, TERMS
+
+TOLERANCE = 1e-12
+"""Largest relative error of f that is accepted."""
+SMALLEST_U, LARGEST_U = 0.5, 64.0
+LEADING_DIGITS = range(2, 8)
+
+
+@dataclass(frozen=True)
+class FocalTable:
+    """Polynomials of several gammas on common segments."""
+
+    coefficients: NDArray[np.float64]
+    """(segments, TERMS, gammas rounded up to a multiple of LANES), of powers of t in [-1, 1]."""
+    grid: NDArray[np.float64]
+    """(segments, 3): upper end, middle, and 2 / width."""
+    shift: int
+    """A segment's number is the bits of u, shifted right by this ..."""
+    first: int
+    """... minus this."""
+
+
+def build(gammas: Sequence[float]) -> FocalTable:
+    """Return the table with the fewest segments that is accurate for all gammas, each >= -1."""
+    for digits in LEADING_DIGITS:
+        table = _build(gammas, digits)
+        if _error(gammas, table) <= TOLERANCE:
+            return table
+    raise ValueError(f"gammas go up to {max(gammas)}; the search supports -1 to 100")
+
+
+def focal_factor(u: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+    """Return f(v) - 1 at v = exp(-u), u >= log 2, without cancellation for small v."""
+    v = np.exp(-u)
+    return np.expm1(-gamma * np.log1p(-v) - np.log1p(gamma * v * u / -np.expm1(-u)))
+
+
+def _build(gammas: Sequence[float], digits: int) -> FocalTable:
+    octaves = int(np.log2(LARGEST_U / SMALLEST_U))
+    steps = 1.0 + np.arange(2**digits) / 2**digits
+    edges = np.append((SMALLEST_U * 2.0 ** np.arange(octaves)[:, None] * steps).ravel(), LARGEST_U)
+    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+    nodes = np.cos(np.pi * (np.arange(TERMS) + 0.5) / TERMS)
+    to_powers = _powers_from_chebyshev() @ np.linalg.inv(chebyshev.chebvander(nodes, TERMS - 1))
+    width = -(-len(gammas) // LANES) * LANES
+    coefficients = np.zeros((len(middle), TERMS, width))
+    for column, gamma in enumerate(gammas):
+        values = focal_factor(middle[:, None] + half[:, None] * nodes, gamma)
+        coefficients[:, :, column] = values @ to_powers.T
+    shift = 52 - digits
+    first = int(np.float64(SMALLEST_U).view(np.int64)) >> shift
+    return FocalTable(coefficients, np.stack([edges[1:], middle, 1 / half], axis=1), shift, first)
+
+
+def _powers_from_chebyshev() -> NDArray[np.float64]:
+    """Return the matrix that turns Chebyshev coefficients into those of powers."""
+    columns = [chebyshev.cheb2poly(row) for row in np.eye(TERMS)]
+    return np.array([np.pad(column, (0, TERMS - len(column))) for column in columns]).T
+
+
+def _error(gammas: Sequence[float], table: FocalTable) -> float:
+    """Return the largest relative error of f between the nodes, over u >= log 2."""
+    t = np.cos(np.pi * np.arange(TERMS + 1) / TERMS)
+    u = table.grid[:, 1:2] + t / table.grid[:, 2:3]
+    powers = t[:, None] ** np.arange(TERMS)
+    worst = 0.0
+    for column, gamma in enumerate(gammas):
+        exact = focal_factor(u, gamma)
+        relative = np.abs(table.coefficients[:, :, column] @ powers.T - exact) / (1.0 + exact)
+        worst = max(worst, float(np.max(relative[u >= np.log(2.0)])))
+    return worst
