@@ -12,27 +12,33 @@ class TheorySettings:
     """The theory stage's settings; each default is the papers' value, or as fine as is quick."""
 
     gammas: tuple[float, ...] = tuple(round(0.1 * step, 10) for step in range(1, 101))
-    """gammas of the curves: bounds, thresholds and matching temperatures."""
+    """gammas of the bounds and thresholds curves."""
     max_logit: float = 20.0
     """Largest |logit| of the finite bounds (K24: 20)."""
-    scanned_gammas: tuple[float, ...] = (0.5, 1.0, 3.0, 4.0, 10.0)
+    scanned_gammas: tuple[float, ...] = (0.5, 3.0, 4.0, 10.0)
     """gammas at which K24's slow temperature scan is repeated as a check."""
     certified_gammas: tuple[float, ...] = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
     """gammas whose bound is certified for every logit by interval arithmetic."""
     matching_classes: tuple[int, ...] = (2, 3, 4)
     """Class counts for which the closest temperature is found (2 to 10)."""
+    matching_gammas: tuple[float, ...] = tuple(round(0.25 * step, 10) for step in range(1, 41))
+    """gammas at which the closest temperature is found."""
     matching_max_logit: float = 5.0
     """Half width of the logit box of the matching (K24: 5)."""
-    sensitivity_max_logits: tuple[float, ...] = (2.0, 3.0, 7.0, 10.0, 20.0)
-    """Other half widths, to show how the matching depends on the box."""
+    sensitivity_gammas: tuple[float, ...] = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
+    """gammas at which the matching is repeated in other boxes."""
+    sensitivity_max_logits: tuple[float, ...] = (1.0, 2.0, 3.0, 10.0)
+    """Half widths of those other boxes."""
     fit_ranges: tuple[tuple[float, float], ...] = ((0.0, 10.0), (0.0, 5.0), (0.0, 3.0), (1.0, 10.0))
     """Ranges of gamma on which 1/T is fitted by a line."""
-    linear_model_samples: int = 2000
-    """Points of the linear-model experiment, training and test each."""
-    linear_model_steps: int = 50_000
-    """Gradient steps of the linear-model experiment (M20 Figure 5 shows 50,000)."""
+    linear_model_samples: int = 500
+    """Training points of the linear-model experiment; it is tested on four times as many."""
+    linear_model_steps: int = 5000
+    """Gradient steps of the linear-model experiment; its weights settle well before."""
     linear_model_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     """Seeds of the linear-model experiment."""
+    linear_model_spreads: tuple[float, ...] = (0.1, 0.5, 1.0)
+    """Standard deviations of its clusters, whose means are 2 apart."""
 
 
 def theory_settings(spec: str) -> TheorySettings:

@@ -1,0 +1,77 @@
+"""Focal loss and cross-entropy on a two-weight logistic regression (M20 Appendix G, Figures 5 and 6).
+
+M20: each class has two normal clusters, the four means on the vertices of a square, linearly separable; 10 %
+of the labels are flipped; sigmoid(w1 x1 + w2 x2) is fitted by gradient descent with both losses. M20 does not
+give the clusters' spread, the sample size or the step size; they are parameters here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+from focalcal.theory.arguments import checked_gamma
+
+VERTICES = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+"""Cluster means; the first coordinate's sign is the class."""
+RECORDED_STEPS = 120
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Points (n, 2) and labels (n,) in {-1, 1}, a fraction of them flipped."""
+
+    points: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Trainings of d models: steps (m,), norms of weights and logits (d, m), final weights (d, 2)."""
+
+    steps: np.ndarray
+    weight_norms: np.ndarray
+    logit_norms: np.ndarray
+    weights: np.ndarray
+
+
+def draw_sample(size: int, seed: int, spread: float = 0.5, flipped: float = 0.1) -> Sample:
+    """Return `size` points, a quarter a cluster, with exactly round(flipped * size) labels flipped."""
+    generator = np.random.default_rng(seed)
+    cluster = np.arange(size) % len(VERTICES)
+    points = VERTICES[cluster] + spread * generator.standard_normal((size, 2))
+    labels = np.sign(VERTICES[cluster, 0])
+    wrong = generator.choice(size, size=round(flipped * size), replace=False)
+    labels[wrong] *= -1.0
+    return Sample(points, labels)
+
+
+def fit_linear_models(
+    samples: Sequence[Sample], gamma: float, steps: int = 10_000, learning_rate: float = 0.1
+) -> Fits:
+    """Return one training a sample (all of one size), by gradient descent on the mean focal loss from w = 0.
+
+    gamma >= 0; 0 is cross-entropy. With z = y w.x and p = sigmoid(z) the true class's probability,
+    -dL/dz = (1-p) phi^gamma(p) = (1-p)^gamma (1 - p - gamma p log p) (M20 Eq. (4)).
+    """
+    gamma = checked_gamma(gamma, minimum=0.0)
+    signed = np.stack([sample.points * sample.labels[:, None] for sample in samples])
+    recorded = np.unique(np.geomspace(1, steps, RECORDED_STEPS).astype(int))
+    weights = np.zeros((len(signed), 2, 1))
+    weight_norms, logit_norms = [], []
+    for step in range(1, steps + 1):
+        margins = signed @ weights
+        miss = expit(-margins)
+        pull = miss**gamma * (miss - gamma * (1.0 - miss) * log_expit(margins)) if gamma else miss
+        weights = weights + learning_rate * (signed.transpose(0, 2, 1) @ pull) / signed.shape[1]
+        if step == recorded[len(weight_norms)]:
+            weight_norms.append(np.linalg.norm(weights[..., 0], axis=1))
+            logit_norms.append(np.linalg.norm((signed @ weights)[..., 0], axis=1))
+    return Fits(recorded, np.array(weight_norms).T, np.array(logit_norms).T, weights[..., 0])
+
+
+def misclassified_confidences(sample: Sample, weights: np.ndarray) -> np.ndarray:
+    """Return the confidence, in [0.5, 1], of each point the model with `weights` (2,) gets wrong."""
+    margin = (sample.points @ weights) * sample.labels
+    return expit(np.abs(margin[margin < 0]))

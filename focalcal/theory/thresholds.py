@@ -1,0 +1,124 @@
+"""Where the minimiser of focal loss is over- or underconfident (C21 Sec. 4.2, Theorem 8, footnote 2).
+
+phi^gamma (C21 Eq. (10)) rises from 1 to a maximum at tau_oc, falls through 1 at tau_uc < 1/2, and ends at 0.
+A minimiser whose largest probability is at most tau_oc is overconfident, one at or above tau_uc
+underconfident. phi is also the ratio g of the focal to the cross-entropy gradient (M20 Prop. 1), so tau_uc
+is M20's p0.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from focalcal.theory.arguments import checked_classes, checked_gamma, checked_probability_values
+from focalcal.theory.inverse import log_psi_inverse
+from focalcal.theory.top_class import denominator_top
+
+TAU_OC_AT_ZERO = (0.1, 0.3)
+"""Bracket of the root of log v = -2 (1 - v), the limit of tau_oc for gamma to 0; tau_oc falls from it."""
+
+
+def phi(v: Any, gamma: float) -> np.ndarray:
+    """Return phi^gamma(v) = (1-v)^gamma - gamma (1-v)^(gamma-1) v log v, float64 in the shape of `v`.
+
+    v in [0, 1] (limits at the ends: 1 at 0; at 1: 0 for gamma > 0, 1 for 0, inf for -1 < gamma < 0, 1/2 for
+    -1).
+    """
+    gamma = checked_gamma(gamma)
+    v = checked_probability_values("v", v)
+    inside = np.clip(v, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
+    complement = 1.0 - inside
+    value = complement**gamma * denominator_top(complement / inside, gamma)
+    at_one = {True: 0.0, False: math.inf}[gamma > 0]
+    at_one = {0.0: 1.0, -1.0: 0.5}.get(gamma, at_one)
+    return np.select([v == 0.0, v == 1.0], [1.0, at_one], value)
+
+
+def overconfidence_threshold(gamma: float) -> float:
+    """Return tau_oc = argmax phi^gamma, gamma > 0: at most this, the largest probability is overconfident.
+
+    The root of 2 (1-v) / log v + 1 - gamma v, which falls with v (M20 Eq. (9)).
+    """
+    gamma = _positive_gamma(gamma)
+    high = TAU_OC_AT_ZERO[1]
+    low = 1.0 / (gamma + 10.0) ** 2
+    return float(brentq(lambda v: 2.0 * (1.0 - v) / math.log(v) + 1.0 - gamma * v, low, high, xtol=1e-15))
+
+
+def underconfidence_threshold(gamma: float) -> float:
+    """Return tau_uc with phi^gamma(tau_uc) = 1, gamma > 0: from it on, the minimiser is underconfident.
+
+    This is also M20's p0: the probability above which focal loss has smaller gradients than cross-entropy.
+    """
+    gamma = _positive_gamma(gamma)
+    low = overconfidence_threshold(gamma)
+    return float(brentq(_log_phi_over_gamma, low, 0.5, args=(gamma,), xtol=1e-15))
+
+
+def confidence_region(max_prob: Any, gamma: float) -> np.ndarray:
+    """Return "over", "ambiguous" or "under" for each largest probability of a minimiser (C21 Theorem 8)."""
+    max_prob = checked_probability_values("max_prob", max_prob)
+    over, under = overconfidence_threshold(gamma), underconfidence_threshold(gamma)
+    return np.select([max_prob <= over, max_prob >= under], ["over", "under"], "ambiguous")
+
+
+def minimiser_confidence(max_eta: Any, classes: int, gamma: float) -> np.ndarray:
+    """Return max q of the focal minimiser where one class has posterior `max_eta` (n,), the rest the same.
+
+    C21 Fig. 2. max_eta in [1/classes, 1]; gamma >= -1.
+    """
+    classes = checked_classes(classes)
+    max_eta = np.atleast_1d(checked_probability_values("max_eta", max_eta))
+    if max_eta.size and max_eta.min() < 1.0 / classes - 1e-12:
+        raise ValueError(
+            f"max_eta must be at least 1/classes = {1 / classes!r}, got {float(max_eta.min())!r}"
+        )
+    with np.errstate(divide="ignore"):
+        top, rest = np.log(max_eta), np.log((1.0 - max_eta) / (classes - 1))
+    log_eta = np.repeat(np.maximum(rest, -1e300)[:, None], classes, axis=1)
+    log_eta[:, 0] = top
+    return np.exp(log_psi_inverse(log_eta, gamma)[:, 0])
+
+
+def largest_overconfident_gamma_near_uniform(classes: int) -> float:
+    """Return the gamma below which a nearly uniform minimiser is overconfident, 0.0 if there is none.
+
+    At q = 1/K, d log h / d log v < 1 exactly when gamma < K - 2 (K-1) / log K: positive from K = 5 on.
+    """
+    classes = checked_classes(classes)
+    return max(0.0, classes - 2.0 * (classes - 1) / math.log(classes))
+
+
+def largest_overconfident_gamma(classes: int) -> float:
+    """Return the gamma below which some minimiser over `classes` classes is overconfident, else 0.0.
+
+    q is overconfident exactly when sum_i q_i phi(q_max) / phi(q_i) > 1. phi rises from 1 and then falls, so
+    that phi(q_i) < phi(q_max) for a smaller q_i needs phi(q_max) > 1. K - 1 equal classes and one that
+    vanishes are overconfident when phi(1 / (K-1)) > 1, that is 1 / (K-1) < tau_uc: positive from K = 4 on.
+    That no other point stays overconfident for a larger gamma is established by search (unit tests), not by
+    proof.
+    """
+    classes = checked_classes(classes)
+    if classes <= 3:
+        return 0.0
+    share = 1.0 / (classes - 1)
+    high = 1.0
+    while _log_phi_over_gamma(share, high) > 0:
+        high *= 2.0
+    return float(brentq(lambda gamma: _log_phi_over_gamma(share, gamma), 1e-12, high, xtol=1e-14))
+
+
+def _log_phi_over_gamma(v: float, gamma: float) -> float:
+    """Return log(phi^gamma(v)) / gamma for 0 < v < 1, gamma > 0 (scalar)."""
+    term = -v * math.log(v) / (1.0 - v)
+    return math.log1p(-v) + math.log1p(gamma * term) / gamma
+
+
+def _positive_gamma(gamma: float) -> float:
+    """Return `gamma` as a float above 0."""
+    number = checked_gamma(gamma)
+    if number <= 0:
+        raise ValueError(f"gamma must be above 0, got {number!r}")
+    return number

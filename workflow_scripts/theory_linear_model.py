@@ -1,0 +1,27 @@
+"""Write the linear-model experiment: cross-entropy and focal loss on a two-weight logistic regression."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from focalcal.theory.linear_model_table import experiment_rows, history_rows, run_experiment
+from focalcal.theory.settings import theory_settings
+from focalcal.theory.tables import csv_text
+from focalcal.workflow.io import write_text
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the final norms and mistakes of every model, and the norms during training."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, help="JSON: the theory section of the config")
+    parser.add_argument("--output", required=True, help="CSV: one row a dataset and loss")
+    parser.add_argument("--history", required=True, help="CSV: norms by training step")
+    arguments = parser.parse_args(argv)
+    experiment = run_experiment(theory_settings(arguments.spec))
+    write_text(arguments.output, csv_text(experiment_rows(experiment)))
+    write_text(arguments.history, csv_text(history_rows(experiment)))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,28 @@
+"""Write the temperatures closest to Psi^gamma and the lines fitted to them."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from focalcal.theory.matching_table import fit_rows, matching_rows
+from focalcal.theory.settings import theory_settings
+from focalcal.theory.tables import csv_text
+from focalcal.workflow.io import write_text
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write one row a class count, box and gamma, and one row a fitted line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, help="JSON: the theory section of the config")
+    parser.add_argument("--output", required=True, help="CSV: matching temperatures")
+    parser.add_argument("--fits", required=True, help="CSV: lines of 1/T on gamma")
+    arguments = parser.parse_args(argv)
+    settings = theory_settings(arguments.spec)
+    rows = matching_rows(settings)
+    write_text(arguments.output, csv_text(rows))
+    write_text(arguments.fits, csv_text(fit_rows(rows, settings.fit_ranges)))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
