@@ -66,9 +66,7 @@ def obtain(
         with _locked(folder, name):
             _remove_leftovers(folder)
             if not _all_good(folder, files, delete_wrong=True):
-                source = _fetch(name, entry, folder, policy)
-                write_text(folder / _SERVED_BY, f"{source}\n")
-                _LOG.info("%s: served by %s", name, source)
+                _LOG.info("%s: served by %s", name, _fetch(name, entry, folder, policy))
             return Obtained(folder, _remembered_source(folder))
     except OSError as error:
         raise UserError(
@@ -88,6 +86,8 @@ def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPo
         source, label, patient = waiting.pop(0)
         try:
             _LOG.info("%s: trying %s", name, label)
+            # Before the files, so that a job killed between the two leaves no files without their source.
+            write_text(folder / _SERVED_BY, f"{label}\n")
             _deliver(entry, source, folder, policy, patient=patient)
         except TooSlowError as error:
             _LOG.warning("%s: %s: %s", name, label, error)
@@ -98,6 +98,7 @@ def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPo
             reasons[label] = str(error)
         else:
             return label
+    (folder / _SERVED_BY).unlink()
     tried = "; ".join(
         f"({i}) {label}: {reason}" for i, (label, reason) in enumerate(reasons.items(), start=1)
     )

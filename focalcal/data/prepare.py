@@ -9,6 +9,7 @@ import numpy as np
 
 from focalcal.data import parsers, prepared, registry, splits, user_data
 from focalcal.data.digits import prepare_digits
+from focalcal.data.errors import SourceError
 from focalcal.data.fetch import obtain
 from focalcal.data.prepared import SPLITS, PreparedData
 from focalcal.data.synthetic import prepare_gaussian
@@ -30,7 +31,7 @@ def prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
     try:
         preparation = _PREPARERS[spec["entry"]["kind"]](spec, cache)
         prepared.validate(preparation.data)
-    except ValueError as error:
+    except (ValueError, SourceError) as error:
         raise UserError(f"dataset {spec['name']}: {error}") from None
     return preparation
 

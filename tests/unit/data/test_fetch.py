@@ -137,7 +137,7 @@ def test_a_wrong_file_placed_by_hand_is_deleted_and_said_so(quick, tmp_path, cap
     with pytest.raises(UserError, match="no source could serve it"):
         obtain("set", entry_of(http("http://first.invalid/")), tmp_path, quick)
     assert "data.bin has 5 bytes instead of 200000; deleted" in caplog.text
-    assert not (tmp_path / "set" / "data.bin").exists()
+    assert visible_files(tmp_path) == []
 
 
 def test_a_slow_source_is_left_for_a_faster_one(server, quick, tmp_path, caplog):

@@ -1,0 +1,71 @@
+"""Loading prepared data: ours against the obvious ways, as ratios of time; run as python -m bench.data."""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from focalcal.data import prepared
+from focalcal.data.prepared import PreparedData
+
+REPETITIONS = 7
+IMAGES = 20_000
+
+
+def cifar_like(count: int) -> PreparedData:
+    """Return random images in CIFAR's shape."""
+    random = np.random.RandomState(0)
+    order = random.permutation(count)
+    return PreparedData(
+        inputs=random.randint(0, 256, (count, 3, 32, 32), dtype=np.uint8),
+        labels=np.arange(count) % 10,
+        train_indices=order[: count // 2],
+        val_indices=order[count // 2 : 3 * count // 4],
+        test_indices=order[3 * count // 4 :],
+        classes=10,
+        mean=np.zeros(3, dtype=np.float32),
+        std=np.ones(3, dtype=np.float32),
+    )
+
+
+def fastest(action: Callable[[], object]) -> float:
+    """Return the least seconds that the action took."""
+    times = []
+    for _ in range(REPETITIONS):
+        begin = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def load_all(path: Path) -> dict[str, np.ndarray]:
+    """Return every array as np.load gives it."""
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def main() -> None:
+    """Print and save the ratios."""
+    data = cifar_like(IMAGES)
+    with tempfile.TemporaryDirectory() as folder:
+        plain, packed = Path(folder) / "plain.npz", Path(folder) / "packed.npz"
+        prepared.write(plain, data)
+        np.savez_compressed(packed, inputs=data.inputs, labels=data.labels)
+        ours = fastest(lambda: prepared.load(plain))
+        ratios = {
+            "np.load / ours": fastest(lambda: load_all(plain)) / ours,
+            "np.load of a compressed file / ours": fastest(lambda: load_all(packed)) / ours,
+            "memory-mapped / ours": fastest(lambda: prepared.load(plain, memory_map=True)) / ours,
+        }
+    for name, ratio in ratios.items():
+        print(f"{name:40} {ratio:6.2f}")
+    results = Path(__file__).parent / "results" / "data.json"
+    results.parent.mkdir(exist_ok=True)
+    results.write_text(json.dumps(ratios, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
