@@ -56,13 +56,14 @@ class GradientNormProbe:
 
     def __init__(self, layer: nn.Linear | None) -> None:
         self.features: Tensor | None = None
+        self.outputs = None if layer is None else layer.out_features
         if layer is not None:
             layer.register_forward_pre_hook(self._remember)
 
     def norms(self, logit_gradient: Tensor, samples_in_mean: int) -> Tensor | None:
         """Return the norms (n,); a mean over `samples_in_mean` samples is undone (1 for a sum)."""
         features, self.features = self.features, None
-        if features is None or features.ndim != 2:
+        if features is None or features.ndim != 2 or self.outputs != logit_gradient.shape[1]:
             return None
         scale = samples_in_mean * torch.linalg.vector_norm(features.float(), dim=1)
         return scale * torch.linalg.vector_norm(logit_gradient.float(), dim=1)

@@ -8,10 +8,10 @@ from focalcal.training import catalogue, losses
 from focalcal.training.catalogue import parse_loss, training_gamma
 from focalcal.workflow.errors import UserError
 
-CONTRACT_IDS = (
-    "ce focal-1 focal-2 focal-3 focal-5 focal-7 flsd-53 flsd-532 focal-sched-532 focal-sched-531 adafocal brier "
-    "mmce ls-0.05 ls-0.1"
-).split()
+CONTRACT_IDS = [
+    *("ce", "focal-1", "focal-2", "focal-3", "focal-5", "focal-7", "flsd-53", "flsd-532"),
+    *("focal-sched-532", "focal-sched-531", "adafocal", "brier", "mmce", "ls-0.05", "ls-0.1"),
+]
 
 
 @pytest.mark.parametrize("loss_id", CONTRACT_IDS)

@@ -18,11 +18,13 @@ LOGITS = torch.tensor(
     dtype=torch.float64,
 )
 LABELS = torch.tensor([0, 1, 2, 0, 0])
-ALL_IDS = (
-    "ce focal-0 focal-0.5 focal-1 focal-3 focal-7 flsd-53 flsd-532 focal-sched-532 focal-sched-531 adafocal brier "
-    "mmce mmce-authors ls-0.05 focal-2+ls-0.1 dual-focal-2 dual-focal-0.5 inverse-focal-2 proper-focal-3 "
-    "proper-focal-0.5"
-).split()
+ALL_IDS = [
+    "ce",
+    *("focal-0", "focal-0.5", "focal-1", "focal-3", "focal-7", "focal-2+ls-0.1"),
+    *("flsd-53", "flsd-532", "focal-sched-532", "focal-sched-531", "adafocal"),
+    *("brier", "mmce", "mmce-authors", "ls-0.05"),
+    *("dual-focal-2", "dual-focal-0.5", "inverse-focal-2", "proper-focal-3", "proper-focal-0.5"),
+]
 EXTREMES = (0.0, 1.0, -30.0, 100.0, 1e4, -1e30, 3e38, -3e38)
 
 
@@ -43,7 +45,7 @@ def scalar_focal(p, gamma):
     return -((1 - p) ** gamma) * math.log(p)
 
 
-def scalar_loss(loss_id, row, label, epoch=0):
+def scalar_loss(loss_id, row, label, epoch=0):  # noqa: PLR0911 (one formula a line)
     """The formula of one sample in plain float64, straight from the papers."""
     parsed = parse_loss(loss_id)
     probs = softmax(row)

@@ -1,0 +1,118 @@
+import numpy as np
+import torch
+
+from focalcal.data.prepared import PreparedData
+from focalcal.training.augment import crop_and_flip
+from focalcal.training.batches import (
+    EpochDraw,
+    derived_seed,
+    evaluation_batches,
+    resident_split,
+    training_batches,
+)
+from focalcal.training.recipes import Recipe
+
+CPU = torch.device("cpu")
+
+
+def image_data(count=20, size=6):
+    generator = np.random.default_rng(0)
+    return PreparedData(
+        generator.integers(0, 256, (count, 3, size, size), dtype=np.uint8),
+        generator.integers(0, 5, count),
+        np.arange(0, count - 4),
+        np.arange(count - 4, count - 2),
+        np.arange(count - 2, count),
+        5,
+        np.array([0.1, 0.5, 0.9], dtype=np.float32),
+        np.array([0.2, 0.3, 0.4], dtype=np.float32),
+    )
+
+
+def test_crop_and_flip_against_a_loop():
+    generator = np.random.default_rng(1)
+    images = generator.integers(0, 256, (50, 6, 5, 3), dtype=np.uint8)
+    offsets = generator.integers(0, 5, (50, 2))
+    flips = generator.uniform(size=50) < 0.5
+    expected = []
+    for image, (top, left), flip in zip(images, offsets, flips, strict=True):
+        padded = np.pad(image, ((2, 2), (2, 2), (0, 0)))
+        crop = padded[top : top + 6, left : left + 5]
+        expected.append(crop[:, ::-1] if flip else crop)
+    result = crop_and_flip(torch.tensor(images), 2, torch.tensor(offsets), torch.tensor(flips))
+    np.testing.assert_array_equal(result.numpy(), np.stack(expected))
+
+
+def test_no_padding_and_no_flip_is_the_identity():
+    images = torch.randint(0, 256, (4, 5, 5, 1), dtype=torch.uint8)
+    none = torch.zeros(4, dtype=torch.bool)
+    assert torch.equal(crop_and_flip(images, 0, torch.zeros(4, 2, dtype=torch.int64), none), images)
+
+
+def test_evaluation_inputs_are_normalised_channels_last():
+    data = image_data()
+    split = resident_split(data, data.val_indices, CPU)
+    (inputs,) = evaluation_batches(split, 10)
+    expected = (data.inputs[data.val_indices] / 255 - data.mean[:, None, None]) / data.std[:, None, None]
+    np.testing.assert_allclose(inputs.numpy(), expected, rtol=0, atol=2e-6)
+    assert inputs.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_every_sample_is_trained_on_once_an_epoch_in_a_new_order():
+    data = image_data()
+    split = resident_split(data, data.train_indices, CPU)
+    recipe = Recipe(epochs=2, batch_size=5, learning_rate=1.0)
+    orders = []
+    for epoch in (0, 1):
+        draw = EpochDraw.of(7, epoch, len(split), recipe, CPU)
+        batches = list(training_batches(split, draw, recipe))
+        assert [len(labels) for _, labels in batches] == [5, 5, 5, 1]
+        assert torch.equal(torch.cat([labels for _, labels in batches]), split.labels[draw.order])
+        assert sorted(draw.order.tolist()) == list(range(16))
+        orders.append(draw.order.tolist())
+    assert orders[0] != orders[1]
+
+
+def test_an_epoch_can_be_entered_at_any_batch():
+    data = image_data()
+    split = resident_split(data, data.train_indices, CPU)
+    recipe = Recipe(epochs=1, batch_size=3, learning_rate=1.0, crop_padding=1, flip=True)
+    draw = EpochDraw.of(3, 5, len(split), recipe, CPU)
+    whole = list(training_batches(split, draw, recipe))
+    rest = list(training_batches(split, EpochDraw.of(3, 5, len(split), recipe, CPU), recipe, first_batch=2))
+    assert len(rest) == len(whole) - 2
+    for (inputs, labels), (again, same) in zip(whole[2:], rest, strict=True):
+        assert torch.equal(inputs, again)
+        assert torch.equal(labels, same)
+
+
+def test_augmentation_draws_cover_their_range():
+    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, crop_padding=4, flip=True)
+    draw = EpochDraw.of(0, 0, 5000, recipe, CPU)
+    assert (draw.offsets.min().item(), draw.offsets.max().item()) == (0, 8)
+    # 5,000 fair coins: more than 5 standard deviations from one half would be 250 away.
+    assert abs(draw.flips.sum().item() - 2500) < 250
+    plain = EpochDraw.of(0, 0, 100, Recipe(epochs=1, batch_size=1, learning_rate=1.0), CPU)
+    assert not plain.flips.any()
+    assert plain.offsets.abs().sum() == 0
+
+
+def test_seeds_of_epochs_differ():
+    seeds = {derived_seed(seed, epoch) for seed in range(30) for epoch in range(30)}
+    assert len(seeds) == 900
+    assert max(seeds) < 2**63
+
+
+def test_features_pass_through():
+    data = PreparedData(
+        np.arange(12, dtype=np.float32).reshape(6, 2),
+        np.zeros(6, dtype=np.int64),
+        np.array([0, 1, 2]),
+        np.array([3, 4]),
+        np.array([5]),
+        2,
+        np.zeros(2, dtype=np.float32),
+        np.ones(2, dtype=np.float32),
+    )
+    (inputs,) = evaluation_batches(resident_split(data, data.val_indices, CPU), 4)
+    assert inputs.tolist() == [[6, 7], [8, 9]]

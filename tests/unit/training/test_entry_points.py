@@ -1,0 +1,207 @@
+"""`train` and `dump_logits` as programs: files, exit codes, kills, signals."""
+
+import csv
+import json
+import multiprocessing
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from focalcal.data import prepared
+from focalcal.training import devices
+from focalcal.training.logits import dump_logits
+from focalcal.training.spec import spec_from_json
+from focalcal.workflow.errors import UserError
+from workflow_scripts import dump_logits as dump_program
+from workflow_scripts import train as train_program
+
+KILLS = 10
+
+
+@pytest.fixture(autouse=True)
+def _restored_process_state():
+    """The programs set signal handlers and torch's determinism for a process of their own."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    mode, threads = torch.get_deterministic_debug_mode(), torch.get_num_threads()
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    torch.set_deterministic_debug_mode(mode)
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Processes forked from one that has imported torch already: a start costs milliseconds."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["workflow_scripts.train"])
+    first = context.Process(target=int)
+    first.start()
+    first.join()
+    return context
+
+
+def started(server, run, checkpoint_seconds=0.0):
+    process = server.Process(target=train_program.main, args=(run.train_arguments(checkpoint_seconds),))
+    process.start()
+    return process
+
+
+def logits_of(run):
+    dump_program.main(run.dump_arguments())
+    with np.load(run.logits) as arrays:
+        return dict(arrays)
+
+
+def test_a_run_leaves_its_files_and_no_checkpoint(tiny_run):
+    run = tiny_run(loss="focal-2")
+    train_program.main(run.train_arguments())
+    record = json.loads(run.record.read_text("utf-8"))
+    assert record["spec"] == json.loads(run.spec)
+    assert (record["status"], record["seed"], record["device"], record["threads"]) == ("ok", 1, "cpu", 1)
+    assert record["data_checksum"] == prepared.checksum(run.data)
+    assert record["epochs"] == 25
+    assert record["provenance"]["packages"]["torch"] == torch.__version__
+    assert "focalcal/training/losses.py" in record["provenance"]["code"]
+    with run.history.open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 25
+    assert not run.checkpoint.exists()
+    arrays = logits_of(run)
+    assert {name: array.shape for name, array in arrays.items()} == {
+        **{f"{split}_logits": (50, 3) for split in ("val", "test")},
+        **{f"{split}_labels": (50,) for split in ("val", "test")},
+        **{f"{split}_posterior": (50, 3) for split in ("val", "test")},
+    }
+    assert (arrays["test_logits"].argmax(axis=1) == arrays["test_labels"]).mean() > 0.6
+
+
+def test_training_imports_stay_in_their_room(tiny_run):
+    run = tiny_run(epochs=1)
+    train_program.main(run.train_arguments())
+    code = json.loads(run.record.read_text("utf-8"))["provenance"]["code"]
+    allowed = (
+        *("focalcal/training/", "focalcal/workflow/", "focalcal/__init__.py", "focalcal/torchvision_shim.py"),
+        *("focalcal/data/__init__.py", "focalcal/data/prepared.py"),
+        *("workflow_scripts/__init__.py", "workflow_scripts/entry.py", "workflow_scripts/train.py"),
+    )
+    assert [path for path in code if not path.startswith(allowed)] == []
+    assert "focalcal/training/models/residual.py" in code, "lazily imported models count too"
+
+
+def test_killed_at_random_times_and_unbroken_runs_give_the_same_bits(server, tiny_run):
+    unbroken = tiny_run("unbroken", loss="adafocal")
+    began = time.monotonic()
+    process = started(server, unbroken)
+    process.join()
+    duration = time.monotonic() - began
+    assert process.exitcode == 0
+    expected = logits_of(unbroken)
+    generator = np.random.default_rng(0)
+    run, kills, resumed = tiny_run("killed", loss="adafocal"), 0, 0
+    while kills < KILLS or not run.record.exists():
+        if run.record.exists():
+            run.record.unlink()
+        process = started(server, run)
+        if kills < KILLS:
+            process.join(timeout=float(generator.uniform(0, 1)) * duration)
+            kills += process.is_alive()
+            process.kill()
+            resumed += (run.checkpoint / "state.safetensors").exists()
+        process.join()
+    found = logits_of(run)
+    assert resumed > 0, "no kill came after a checkpoint: nothing was tested"
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    assert not run.checkpoint.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_leaves_a_checkpoint_and_the_run_continues(server, tiny_run, number):
+    unbroken, run = (tiny_run(name, epochs=100, loss="focal-2") for name in ("unbroken", "stopped"))
+    process = started(server, run, checkpoint_seconds=0.05)
+    while not (run.checkpoint / "state.safetensors").exists():
+        assert process.is_alive()
+        time.sleep(0.01)
+    time.sleep(0.1)
+    os.kill(process.pid, number)
+    process.join()
+    assert process.exitcode == 128 + number
+    assert not run.record.exists()
+    assert (run.checkpoint / "state.safetensors").exists()
+    train_program.main(run.train_arguments(checkpoint_seconds=60))
+    train_program.main(unbroken.train_arguments(checkpoint_seconds=60))
+    first, second = logits_of(run), logits_of(unbroken)
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("damage", ["foreign", "truncated"])
+def test_a_wrong_checkpoint_is_refused_and_training_starts_afresh(tiny_run, caplog, damage, monkeypatch):
+    expected = tiny_run("fresh", epochs=3)
+    train_program.main(expected.train_arguments())
+    run = tiny_run("resumed", epochs=3)
+    other = tiny_run("resumed", epochs=4)
+    monkeypatch.setattr(train_program.CheckpointFile, "remove", lambda _self: None)
+    train_program.main((other if damage == "foreign" else run).train_arguments())
+    state = run.checkpoint / "state.safetensors"
+    if damage == "truncated":
+        state.write_bytes(state.read_bytes()[:-5])
+    caplog.clear()
+    train_program.main(run.train_arguments())
+    (message,) = [line.getMessage() for line in caplog.records if "refused" in line.getMessage()]
+    reason = {
+        "foreign": f"{state} belongs to another run (spec.recipe.epochs: found 4, expected 3)",
+        "truncated": f"{state} is damaged (",
+    }[damage]
+    assert message.startswith(f"checkpoint refused: {reason}")
+    assert message.endswith("; training starts from the beginning")
+    assert run.weights.read_bytes() == expected.weights.read_bytes()
+
+
+def test_a_diverged_run_is_recorded_and_exits_well(tiny_run, caplog):
+    run = tiny_run(learning_rate=1e30, schedule="constant")
+    train_program.main(run.train_arguments())
+    record = json.loads(run.record.read_text("utf-8"))
+    assert record["status"] == "diverged"
+    assert record["message"].startswith("diverged: loss is ")
+    assert record["message"] in caplog.text
+    assert all(np.isfinite(array).all() for array in logits_of(run).values())
+
+
+def test_logits_do_not_depend_on_the_evaluation_batch(tiny_run):
+    run = tiny_run(epochs=3)
+    train_program.main(run.train_arguments())
+    data = prepared.load(run.data)
+    results = []
+    for size in (1, 7, 1024):
+        values = json.loads(run.spec)
+        values["recipe"]["evaluation_batch_size"] = size
+        spec = spec_from_json(json.dumps(values))
+        results.append(dump_logits(spec, data, run.weights, devices.choose_device(spec.recipe)))
+    for result in results[:2]:
+        np.testing.assert_allclose(result["test_logits"], results[2]["test_logits"], rtol=0, atol=3e-6)
+
+
+def test_logits_come_from_the_weights_alone(tiny_run):
+    run = tiny_run(epochs=2)
+    train_program.main(run.train_arguments())
+    first = logits_of(run)
+    saved = load_file(run.weights)
+    save_file({name: value * 0 for name, value in saved.items()}, run.weights)
+    assert np.abs(logits_of(run)["test_logits"]).max() == 0
+    save_file(saved, run.weights)
+    assert np.array_equal(logits_of(run)["test_logits"], first["test_logits"])
+
+
+def test_wrong_weights_are_refused(tiny_run):
+    run = tiny_run(epochs=1)
+    run.folder.mkdir()
+    save_file({"x": torch.zeros(1)}, run.weights)
+    with pytest.raises(UserError, match=r"weights.safetensors .* of 'mlp' .*; train the run again"):
+        dump_program.main(run.dump_arguments())
+    run.weights.write_bytes(b"nonsense")
+    with pytest.raises(UserError, match="train the run again"):
+        dump_program.main(run.dump_arguments())

@@ -1,0 +1,250 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from focalcal.data.prepared import PreparedData
+from focalcal.training import loop
+from focalcal.training.checkpoint import CheckpointFile
+from focalcal.training.loop import Trainer, TrainingInterruptedError
+from focalcal.training.recipes import Recipe
+from focalcal.training.record import training_record
+from focalcal.training.spec import RunSpec
+
+CPU = torch.device("cpu")
+RECIPE = Recipe(
+    epochs=4, batch_size=16, learning_rate=0.05, weight_decay=5e-4, schedule="one-cycle", snapshot_epochs=(2,)
+)
+
+
+def features(count=120, classes=3):
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, classes, count)
+    inputs = generator.normal(size=(count, 4)) + np.eye(classes, 4)[labels] * 2
+    return PreparedData(
+        inputs.astype(np.float32),
+        labels,
+        np.arange(0, 70),
+        np.arange(70, 100),
+        np.arange(100, count),
+        classes,
+        np.zeros(4, dtype=np.float32),
+        np.ones(4, dtype=np.float32),
+    )
+
+
+def images():
+    generator = np.random.default_rng(0)
+    return PreparedData(
+        generator.integers(0, 256, (60, 1, 8, 8), dtype=np.uint8),
+        generator.integers(0, 3, 60),
+        np.arange(40),
+        np.arange(40, 50),
+        np.arange(50, 60),
+        3,
+        np.array([0.3], dtype=np.float32),
+        np.array([0.4], dtype=np.float32),
+    )
+
+
+def trainer(loss="ce", model="mlp", data=None, seed=1, **changes):
+    spec = RunSpec("toy", model, loss, seed, dataclasses.replace(RECIPE, **changes))
+    return Trainer(spec, data or features(), CPU)
+
+
+def weights(result):
+    return {name: value.clone() for name, value in result.model.state_dict().items()}
+
+
+def same(first, second):
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def without_speed(history):
+    return [{key: value for key, value in row.items() if key != "images_per_second"} for row in history]
+
+
+def stop_after(batches):
+    """A `should_stop` that asks to stop after that many batches."""
+    calls = iter(range(1, 10_000))
+    return lambda: next(calls) >= batches
+
+
+@pytest.mark.parametrize(("model", "data"), [("mlp", features), ("cnn-small", images)])
+@pytest.mark.parametrize("loss", ["ce", "adafocal"])
+def test_two_fresh_runs_are_identical(model, data, loss):
+    changes = {"crop_padding": 1, "flip": True}
+    first, second = (trainer(loss, model, data(), **changes).run() for _ in range(2))
+    assert same(weights(first), weights(second))
+    assert without_speed(first.history) == without_speed(second.history)
+    assert first.status == "ok"
+
+
+def test_seeds_change_the_result():
+    assert not same(weights(trainer(seed=1).run()), weights(trainer(seed=2).run()))
+
+
+def test_training_learns():
+    history = trainer(epochs=15).run().history
+    assert history[-1]["train_loss"] < 0.5 * history[0]["train_loss"]
+    assert history[-1]["val_error"] < 0.3
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+@pytest.mark.parametrize("batches", [1, 3, 5, 7, 12])
+@pytest.mark.parametrize("loss", ["focal-2", "adafocal"])
+def test_a_run_stopped_in_any_batch_continues_to_the_same_bits(tmp_path, optimizer, batches, loss):
+    unbroken = trainer(loss, optimizer=optimizer).run()
+    file = CheckpointFile(tmp_path, {"run": 1})
+    with pytest.raises(
+        TrainingInterruptedError, match=r"stopped in epoch \d after batch \d on a signal; continue"
+    ):
+        trainer(loss, optimizer=optimizer).run(file, should_stop=stop_after(batches))
+    resumed = trainer(loss, optimizer=optimizer).run(file, resume=file.load())
+    assert same(weights(unbroken), weights(resumed))
+    assert without_speed(unbroken.history) == without_speed(resumed.history)
+    assert unbroken.snapshots == resumed.snapshots
+
+
+def test_checkpoints_at_epoch_ends_continue_to_the_same_bits(tmp_path):
+    file = CheckpointFile(tmp_path, {})
+    saved = []
+    unbroken = trainer("adafocal").run(
+        file, checkpoint_seconds=0, on_epoch=lambda *_: saved.append(file.load())
+    )
+    assert [state.values["epoch"] if state else None for state in saved] == [None, 1, 2, 3]
+    for state in saved[1:]:
+        assert same(weights(unbroken), weights(trainer("adafocal").run(resume=state)))
+
+
+def test_rare_checkpoints_are_not_written(tmp_path):
+    file = CheckpointFile(tmp_path, {})
+    trainer().run(file, checkpoint_seconds=3600)
+    assert file.load() is None
+
+
+def test_dropout_continues_to_the_same_bits(tmp_path, monkeypatch):
+    original = loop.initial_model
+
+    def with_dropout(spec, data, device):
+        return torch.nn.Sequential(torch.nn.Dropout(0.5), original(spec, data, device))
+
+    monkeypatch.setattr(loop, "initial_model", with_dropout)
+    unbroken = trainer().run()
+    file = CheckpointFile(tmp_path, {})
+    with pytest.raises(TrainingInterruptedError):
+        trainer().run(file, should_stop=stop_after(7))
+    torch.rand(3)
+    assert same(weights(unbroken), weights(trainer().run(file, resume=file.load())))
+
+
+def test_divergence_keeps_the_last_good_epoch(tmp_path):
+    file = CheckpointFile(tmp_path, {})
+    good = trainer(epochs=2, schedule="constant").run()
+    broken = trainer(schedule="constant")
+    inputs = broken.train_split.inputs
+    batches, finite = [0], inputs.clone()
+    original = broken._train_batch
+
+    def poisoned(batch_inputs, labels):
+        batches[0] += 1
+        original(batch_inputs * (math.nan if batches[0] == 2 * 5 + 3 else 1), labels)
+
+    broken._train_batch = poisoned
+    result = broken.run(file, checkpoint_seconds=0)
+    assert torch.equal(inputs, finite)
+    assert result.status == "diverged"
+    assert result.message == (
+        "diverged: loss is nan at epoch 3, batch 3, learning rate 0.05; weights are those after epoch 2; "
+        f"last checkpoint: {file.path}"
+    )
+    assert same(weights(good), weights(result))
+    assert len(result.history) == 2
+    record = training_record(result, CPU)
+    assert (record["status"], record["epochs"]) == ("diverged", 2)
+
+
+def test_divergence_in_the_first_epoch_keeps_the_initial_weights():
+    result = trainer(learning_rate=1e30, schedule="constant").run()
+    assert result.status == "diverged"
+    assert (
+        "at epoch 1, batch 2, learning rate 1e+30; weights are those after epoch 0; last checkpoint: none"
+        in (result.message)
+    )
+    assert same(weights(result), weights(dataclasses.replace(result, model=trainer().model)))
+
+
+def test_divergence_of_the_last_step_is_found_by_evaluation():
+    """One batch an epoch: its loss is finite, the weights after it are not."""
+    result = trainer(learning_rate=1e38, batch_size=70, epochs=1, schedule="constant").run()
+    assert result.status == "diverged"
+    assert "val logits are not finite after epoch 1, batch 1" in result.message
+    assert all(torch.isfinite(value).all() for value in weights(result).values())
+
+
+def test_history_rows_and_snapshots():
+    result = trainer("adafocal", history_test=True, evaluate_every=3).run()
+    rows = result.history
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 4]
+    assert all(len(row["gammas"].split()) == 15 for row in rows)
+    assert rows[0]["gammas"].split() == ["1"] * 15
+    assert rows[1]["gammas"] != rows[0]["gammas"]
+    assert all(row["test_nll"] > 0 and row["val_nll"] > 0 for row in rows), "AdaFocal evaluates every epoch"
+    (snapshot,) = result.snapshots
+    assert (snapshot["epoch"], sum(snapshot["count"])) == (2, 70)
+    plain = trainer(evaluate_every=3).run().history
+    assert ["val_nll" in row for row in plain] == [False, False, True, True]
+    assert all(row["gradient_norm_q05"] <= row["gradient_norm_q95"] for row in plain)
+
+
+@pytest.mark.parametrize(
+    ("loss", "gammas"), [("ce", ""), ("focal-3", "3"), ("flsd-53", "5 3"), ("focal-sched-532", "5")]
+)
+def test_gammas_of_other_losses(loss, gammas):
+    assert trainer(loss, epochs=1).run().history[0]["gammas"] == gammas
+
+
+def test_scheduled_gamma_follows_the_epochs():
+    rows = trainer("focal-sched-531", gamma_milestones=(1, 3)).run().history
+    assert [row["gammas"] for row in rows] == ["5", "3", "3", "1"]
+
+
+def test_holdout_is_not_trained_on():
+    held = trainer("adafocal", adafocal_split="holdout", holdout_fraction=0.2)
+    assert (len(held.train_split), len(held.holdout)) == (56, 14)
+    everything = torch.cat([held.train_split.inputs, held.holdout.inputs])
+    assert sorted(everything[:, 0].tolist()) == sorted(trainer().train_split.inputs[:, 0].tolist())
+    other_seed = trainer("adafocal", adafocal_split="holdout", holdout_fraction=0.2, seed=2)
+    assert torch.equal(other_seed.holdout.inputs, held.holdout.inputs)
+    assert held.run().status == "ok"
+    assert trainer("ce", adafocal_split="holdout").holdout is None
+
+
+def test_sum_with_clipping_is_normalised_gradient_descent():
+    """One step: the weights move by lr clip_norm in all, whatever the loss's scale."""
+    start = trainer(batch_size=70, epochs=1, schedule="constant")
+    before = weights(dataclasses.replace(start.run(), model=trainer().model))
+    changes = {"batch_size": 70, "epochs": 1, "schedule": "constant", "weight_decay": 0.0}
+    after = weights(trainer(reduction="sum", clip_norm=2.0, learning_rate=0.01, **changes).run())
+    moved = math.sqrt(sum((after[name] - before[name]).square().sum().item() for name in before))
+    assert moved == pytest.approx(0.01 * 2.0, rel=1e-3)
+
+
+def test_images_train_channels_last():
+    run = trainer(model="cnn-small", data=images())
+    assert run.model[0].weight.is_contiguous(memory_format=torch.channels_last)
+    contiguous = trainer(model="cnn-small", data=images(), channels_last=False)
+    assert contiguous.model[3].weight.is_contiguous()
+
+
+def test_record_of_a_run():
+    result = trainer().run()
+    record = training_record(result, CPU)
+    assert record["status"] == "ok"
+    assert record["message"] is None
+    assert record["parameters"] == 4 * 256 + 256 + 256 * 256 + 256 + 256 * 3 + 3
+    assert record["epochs"] == 4
+    assert record["images_per_second"] > 0
+    assert record["final"]["val_nll"] == result.history[-1]["val_nll"]

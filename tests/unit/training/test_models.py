@@ -1,0 +1,80 @@
+import pytest
+import torch
+
+from focalcal.training import catalogue
+from focalcal.training.models.build import build_model, last_linear
+from focalcal.training.plan import DatasetSize, parameter_count
+from focalcal.workflow.errors import UserError
+
+
+def trainable(model_id, shape, classes):
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in build_model(model_id, shape, classes).parameters())
+
+
+@pytest.mark.parametrize(
+    ("model_id", "classes", "count"),
+    [
+        ("resnet50", 10, 23_520_842),
+        ("resnet50", 100, 23_705_252),
+        ("resnet110-bottleneck", 10, 45_864_522),
+        ("wrn-26-10", 10, 36_481_434),
+        ("densenet121", 10, 6_956_298),
+        # He et al. 2016, Table 6: 0.27, 0.66 and 1.7 million; the digits are those of the layer shapes.
+        ("resnet8", 10, 75_290),
+        ("resnet20", 10, 269_722),
+        ("resnet44", 10, 658_586),
+        ("resnet110", 10, 1_727_962),
+    ],
+)
+def test_parameter_counts(model_id, classes, count):
+    assert trainable(model_id, (3, 32, 32), classes) == count
+
+
+def test_tiny_imagenet_changes_only_the_classifier():
+    assert trainable("resnet50", (3, 64, 64), 200) == 23_520_842 + (2048 + 1) * 190
+
+
+@pytest.mark.parametrize("model_id", [*catalogue.MODELS, "timm:resnet18", "timm:vit_tiny_patch16_224"])
+def test_every_model_maps_images_to_logits(model_id):
+    torch.manual_seed(0)
+    size = 16 if model_id.startswith("timm:vit") else 8
+    model = build_model(model_id, (3, size, size), 7).eval().to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        logits = model(torch.randn(2, 3, size, size).to(memory_format=torch.channels_last))
+    assert logits.shape == (2, 7)
+    assert torch.isfinite(logits).all()
+    assert last_linear(model).out_features == 7
+
+
+def test_perceptron_takes_features():
+    model = build_model("mlp", (16,), 10)
+    assert model(torch.zeros(3, 16)).shape == (3, 10)
+    assert [layer.out_features for layer in model if isinstance(layer, torch.nn.Linear)] == [256, 256, 10]
+
+
+def test_shortcut_without_parameters_keeps_every_second_pixel():
+    from focalcal.training.models.residual import PaddedShortcut  # noqa: PLC0415 (torchvision only here)
+
+    images = torch.arange(32.0).reshape(1, 2, 4, 4)
+    result = PaddedShortcut(3, 2)(images)
+    assert result.shape == (1, 5, 2, 2)
+    assert result[0, 0].tolist() == [[0, 2], [8, 10]]
+    assert result[0, 2:].abs().sum() == 0
+
+
+def test_wrong_models_are_refused():
+    with pytest.raises(
+        UserError, match=r"model 'resnet8' takes images .* features of shape \(16,\); use mlp"
+    ):
+        build_model("resnet8", (16,), 10)
+    with pytest.raises(
+        UserError, match=r"model 'timm:resnet19': timm .* has no 'resnet19'; did you mean resnet18"
+    ):
+        build_model("timm:resnet19", (3, 32, 32), 10)
+
+
+def test_saved_values_are_counted_without_allocation():
+    size = DatasetSize(1, 1, 1, 10, (3, 32, 32))
+    model = build_model("resnet8", size.shape, 10)
+    assert parameter_count("resnet8", size) == sum(value.numel() for value in model.state_dict().values())

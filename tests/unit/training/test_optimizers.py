@@ -1,0 +1,69 @@
+import pytest
+import torch
+
+from focalcal.training.optimizers import make_optimizer
+from focalcal.training.recipes import Recipe
+
+RATES = [0.1, 0.1, 0.05, 0.2, 0.01]
+
+
+def trained(steps):
+    """The weights of a small problem after each rate in RATES, moved by `steps(parameters)`."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Tanh(), torch.nn.Linear(7, 3))
+    inputs, labels = torch.randn(11, 5), torch.arange(11) % 3
+    step = steps(list(model.parameters()))
+    for rate in RATES:
+        model.zero_grad()
+        torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+        step(rate)
+    return [parameter.detach().clone() for parameter in model.parameters()]
+
+
+def torch_steps(kind, **arguments):
+    def make(parameters):
+        optimizer = kind(parameters, lr=1.0, fused=True, **arguments)
+
+        def step(rate):
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.step()
+
+        return step
+
+    return make
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_sgd_gives_the_bits_of_torch_optim(nesterov):
+    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, weight_decay=5e-4, nesterov=nesterov)
+    ours = trained(lambda parameters: make_optimizer(parameters, recipe).step)
+    theirs = trained(torch_steps(torch.optim.SGD, momentum=0.9, weight_decay=5e-4, nesterov=nesterov))
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_adamw_gives_the_bits_of_torch_optim():
+    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, optimizer="adamw", weight_decay=0.02)
+    ours = trained(lambda parameters: make_optimizer(parameters, recipe).step)
+    theirs = trained(torch_steps(torch.optim.AdamW, weight_decay=0.02))
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw"])
+def test_state_continues_an_optimisation(name):
+    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, optimizer=name)
+
+    def handing_over(parameters):
+        """A fresh optimiser for every step, given the state of the one before."""
+        current = [make_optimizer(parameters, recipe)]
+
+        def step(rate):
+            following = make_optimizer(parameters, recipe)
+            for key, value in following.state().items():
+                value.copy_(current[0].state()[key])
+            following.step(rate)
+            current[0] = following
+
+        return step
+
+    unbroken = trained(lambda parameters: make_optimizer(parameters, recipe).step)
+    assert all(torch.equal(a, b) for a, b in zip(trained(handing_over), unbroken, strict=True))

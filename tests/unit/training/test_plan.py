@@ -1,0 +1,85 @@
+import pytest
+
+from focalcal.data.registry import job_spec
+from focalcal.training.plan import (
+    DatasetSize,
+    PlanRow,
+    dataset_size,
+    make_plan,
+    plan_text,
+    prepared_bytes,
+)
+
+TOY = DatasetSize(train=1000, val=300, test=100, classes=10, shape=(16,))
+RECIPES = {"long": {"epochs": 20}, "short": {"epochs": 2}}
+
+
+def test_costs_by_hand():
+    runs = [("toy", "mlp", "long")] * 3 + [("toy", "mlp", "short")]
+    rows = make_plan(runs, {"toy": TOY}, RECIPES, {"mlp": 100.0, "default": 1.0})
+    parameters = 16 * 256 + 256 + 256 * 256 + 256 + 256 * 10 + 10
+    assert [(row.recipe, row.runs, row.epochs, row.images) for row in rows] == [
+        ("long", 3, 60, 60_000),
+        ("short", 1, 2, 2_000),
+    ]
+    evaluated = 3 * (20 * 300 + 100)
+    assert rows[0].gpu_hours == pytest.approx((60_000 + evaluated / 3) / 100 / 3600)
+    assert rows[0].disk_bytes == 3 * (4 * parameters + 400 * 48 + 20 * 900)
+    assert rows[1].gpu_hours == pytest.approx((2_000 + 700 / 3) / 100 / 3600)
+
+
+def test_other_models_have_the_default_speed():
+    (row,) = make_plan([("toy", "mlp", "short")], {"toy": TOY}, RECIPES, {"default": 50.0})
+    assert row.gpu_hours == pytest.approx((2_000 + 700 / 3) / 50 / 3600)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("gauss-10", DatasetSize(2000, 2000, 20000, 10, (16,))),
+        ("cifar10", DatasetSize(45000, 5000, 10000, 10, (3, 32, 32))),
+        ("cifar10-s", DatasetSize(4500, 5000, 10000, 10, (3, 32, 32))),
+        ("tinyimagenet", DatasetSize(90000, 10000, 10000, 200, (3, 64, 64))),
+    ],
+)
+def test_sizes_of_registered_datasets(name, size):
+    assert dataset_size(job_spec(name)) == size
+
+
+def test_a_users_dataset_has_an_unknown_size():
+    assert dataset_size({"entry": {"kind": "folder"}, "parameters": {"folder": "x"}}) is None
+    rows = make_plan([("mine", "resnet50", "long")], {"mine": None}, RECIPES, {"default": 1.0})
+    assert rows == [PlanRow("mine", "resnet50", "long", 1, 20, None, None, None)]
+    text = plan_text(rows, {"mine": None})
+    assert "20       ?           ?        ?" in text
+    assert "(without the rows marked ?)" in text
+
+
+def test_prepared_data_is_counted_by_its_bytes():
+    assert prepared_bytes(TOY) == 1400 * (16 * 4 + 16)
+    assert prepared_bytes(DatasetSize(1, 1, 1, 2, (3, 4, 4))) == 3 * (48 + 16)
+
+
+def test_text_has_totals_and_says_what_is_estimated():
+    rows = [
+        PlanRow("cifar10", "resnet50", "k", 40, 14_000, 630_000_000, 100.25, 4_000_000_000),
+        PlanRow("toy", "mlp", "s", 2, 4, 4_000, 0.01, 1_000_000),
+    ]
+    sizes = {"cifar10": DatasetSize(45000, 5000, 10000, 10, (3, 32, 32)), "toy": TOY}
+    lines = plan_text(rows, sizes).splitlines()
+    assert lines[0].split() == [
+        "dataset",
+        "model",
+        "recipe",
+        "runs",
+        "epochs",
+        "images",
+        "GPU-hours*",
+        "disk",
+        "MB",
+    ]
+    assert lines[1].split() == ["cifar10", "resnet50", "k", "40", "14,000", "630,000,000", "100.2", "4,000"]
+    assert lines[4] == "86 jobs: 2 datasets, 42 trainings, 42 sets of logits"
+    assert lines[5] == "14,004 epochs, 630,004,000 training images"
+    assert lines[6] == "100.3 GPU-hours*, 4,186 MB of disk, 185 MB of it data"
+    assert "estimates" in lines[7]

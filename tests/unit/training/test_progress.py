@@ -1,0 +1,66 @@
+import logging
+
+import pytest
+
+from focalcal.training import progress
+from focalcal.training.progress import EpochProgress
+
+
+def row(epoch):
+    return {
+        "epoch": epoch,
+        "learning_rate": 0.1,
+        "images_per_second": 1234.5,
+        "train_loss": 0.5,
+        "val_nll": None,
+    }
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_log_lines_have_metrics_and_time_left(clock, caplog):
+    caplog.set_level(logging.INFO)
+    report = EpochProgress("toy mlp ce seed 1")
+    clock[0] += 50
+    report(row(1), 100)
+    assert caplog.messages == [
+        "toy mlp ce seed 1 epoch 1/100 train_loss 0.5000, lr 0.1, 1234 images/s, 1:22:30 left"
+    ]
+
+
+def test_short_epochs_share_a_line_but_the_last_is_shown(clock, caplog):
+    caplog.set_level(logging.INFO)
+    report = EpochProgress("run")
+    for epoch in range(1, 31):
+        clock[0] += 0.125
+        report(row(epoch), 30)
+    assert [message.split(" ")[2] for message in caplog.messages] == [
+        "1/30",
+        "9/30",
+        "17/30",
+        "25/30",
+        "30/30",
+    ]
+
+
+def test_a_resumed_run_counts_only_its_own_time(clock, caplog):
+    caplog.set_level(logging.INFO)
+    report = EpochProgress("run", first_epoch=90)
+    clock[0] += 10
+    report(row(91), 100)
+    assert caplog.messages[0].endswith("0:01:30 left")
+
+
+def test_a_terminal_gets_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    report = EpochProgress("toy")
+    report(row(1), 2)
+    report(row(2), 2)
+    shown = capsys.readouterr().err
+    assert "toy: 100%" in shown
+    assert "2/2" in shown
