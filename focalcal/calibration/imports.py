@@ -1,4 +1,16 @@
-"""Logits of models trained elsewhere, from the file formats people keep them in."""
+"""Logits of models trained elsewhere, from the file formats people keep them in.
+
+- `.npz` and `.safetensors`: arrays `val_logits`, `val_labels`, `test_logits`, `test_labels` (or `logits_val`,
+...)
+  and, where it is known, `val_posterior` and `test_posterior`.
+- `.csv` and `.parquet`: one row a sample; a column `label`, a column `split` with `val` or `test`, and one
+column a
+  class, in the order of the classes. Labels are class numbers 0..k-1, or names of class columns; where the
+  class columns have whole numbers as names, labels always mean those.
+
+With `kind: probabilities` the numbers are probabilities instead of logits, and their logarithms are taken.
+Formats that run code when they are read (pickle, and so PyTorch's) are refused.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -6,8 +18,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
 from focalcal.calibration import logits_io
-from focalcal.calibration.logits_io import RunLogits
+from focalcal.calibration.logits_io import SPLITS, RunLogits
+from focalcal.workflow.errors import UserError
+
+KINDS = ("logits", "probabilities")
+PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy")
+ROW_SUM_TOLERANCE = 1e-3
+SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
+"""What a probability of 0 is read as: the smallest normal float32, about 1.2e-38."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +49,22 @@ class Imported:
 
 def read(path: Path, kind: str) -> Imported:
     """Return the checked logits of `path`; a UserError names what is wrong and the repair."""
-    logits = logits_io.load(path)
-    return Imported(logits, hashlib.sha256(path.read_bytes()).hexdigest())
+    if kind not in KINDS:
+        raise UserError(f"kind is {kind!r}; allowed: {', '.join(KINDS)}; say what the numbers in {path} are")
+    arrays = _read_arrays(path)
+    warnings: list[str] = []
+    for split in SPLITS:
+        name = f"{split}_logits"
+        if name in arrays:
+            arrays[name] = _as_logits(arrays[name], kind, f"{path}: {name}", warnings)
+    logits = logits_io.from_arrays(arrays, str(path))
+    with path.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    return Imported(logits, checksum, tuple(warnings))
 
 
 def record(spec: Mapping[str, Any], imported: Imported, origin: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the run's record: what was imported, how it was declared, and from which code."""
+    """Return the run's record: what was imported, how it was declared, and by which code."""
     samples, classes = imported.logits.val.logits.shape
     return {
         "status": "ok",
@@ -42,3 +78,147 @@ def record(spec: Mapping[str, Any], imported: Imported, origin: Mapping[str, Any
         "warnings": list(imported.warnings),
         "provenance": dict(origin),
     }
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray]:
+    """Return the arrays of a file under the names that the suite uses."""
+    suffix = path.suffix.lower()
+    if suffix in PICKLE_SUFFIXES:
+        raise UserError(
+            f"{path} has the suffix {suffix!r}, of a format that may run code when read, or holds no names; "
+            f"allowed: {', '.join(READERS)}; save the arrays with np.savez or safetensors instead"
+        )
+    if suffix not in READERS:
+        raise UserError(f"{path} has the suffix {suffix!r}; allowed: {', '.join(READERS)}; convert the file")
+    if not path.is_file():
+        raise UserError(f"{path} is no file; allowed: an existing file; correct the path")
+    return READERS[suffix](path)
+
+
+def _read_npz(path: Path) -> dict[str, NDArray]:
+    return _named(logits_io.read_npz(path))
+
+
+def _read_safetensors(path: Path) -> dict[str, NDArray]:
+    try:
+        return _named(load_file(path))
+    except (SafetensorError, OSError) as error:
+        raise UserError(
+            f"{path} is not a readable safetensors file ({error}); write it again with safetensors"
+        ) from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path} has a tensor type that NumPy lacks ({error}); allowed: float16, float32, float64 and "
+            f"integers; convert bfloat16 tensors with .float() first"
+        ) from None
+
+
+def _named(arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    """Return the known arrays under `split_kind` names, from `split_kind` or `kind_split` names."""
+    named = {}
+    for split in SPLITS:
+        for kind in ("logits", "labels", "posterior"):
+            found = [name for name in (f"{split}_{kind}", f"{kind}_{split}") if name in arrays]
+            if found:
+                named[f"{split}_{kind}"] = arrays[found[0]]
+    return named or dict(arrays)
+
+
+def _read_csv(path: Path) -> dict[str, NDArray]:
+    try:
+        return _from_table(pd.read_csv(path, float_precision="round_trip"), path)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} is not a readable CSV table ({error}); write it again with a header"
+        ) from None
+
+
+def _read_parquet(path: Path) -> dict[str, NDArray]:
+    try:
+        return _from_table(pd.read_parquet(path), path)
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"{path} is not a readable Parquet table ({error}); write it again") from None
+
+
+def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
+    """Return the arrays of a table with columns `label`, `split` and one a class."""
+    for needed in ("label", "split"):
+        if needed not in table.columns:
+            raise UserError(
+                f"{path} has no column {needed!r}; it has {', '.join(map(str, table.columns[:5]))}, ...; "
+                f"allowed: columns label, split (val or test) and one a class; add or rename it"
+            )
+    unknown = sorted(set(map(str, table["split"])) - set(SPLITS))
+    if unknown:
+        raise UserError(
+            f"{path}: column 'split' has {unknown[0]!r}; allowed: {', '.join(SPLITS)}; "
+            f"rename it or drop its rows"
+        )
+    columns = [column for column in table.columns if column not in ("label", "split")]
+    for column in columns:
+        if table[column].dtype.kind not in "fiu":
+            raise UserError(
+                f"{path}: column {column!r} holds {table[column].dtype}, not numbers; allowed: besides label "
+                f"and split only columns of class scores; drop the others"
+            )
+    labels = _class_numbers(table["label"], [str(column) for column in columns], path)
+    scores = table[columns].to_numpy(dtype=np.float64)
+    arrays = {}
+    for split in SPLITS:
+        chosen = (table["split"] == split).to_numpy()
+        arrays |= {f"{split}_logits": scores[chosen], f"{split}_labels": labels[chosen]}
+    return arrays
+
+
+def _class_numbers(labels: pd.Series, classes: list[str], path: Path) -> NDArray:
+    """Return labels as class numbers: as they are, or looked up among the names of the class columns."""
+    numbered = all(name.isdecimal() for name in classes)
+    if labels.dtype.kind in "fiu" and not (numbered and labels.dtype.kind in "iu"):
+        return labels.to_numpy()
+    numbers = {name: number for number, name in enumerate(classes)}
+    unknown = [label for label in labels if str(label) not in numbers]
+    if unknown:
+        raise UserError(
+            f"{path}: column 'label' has {unknown[0]!r}, which is no class column; allowed: "
+            f"{', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''}; correct the label or the header"
+        )
+    return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
+
+
+def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> NDArray:
+    """Return the values as float32 or float64 logits; what `logits_io` refuses anyway is left as it is."""
+    if values.dtype.kind != "f" or values.ndim != 2 or not np.isfinite(values).all():
+        return values
+    values = values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64, copy=False)
+    sums = values.sum(axis=1, dtype=np.float64)
+    in_range = bool(np.all(values >= 0) and np.all(values <= 1 + ROW_SUM_TOLERANCE))
+    are_probabilities = in_range and bool(np.all(np.abs(sums - 1.0) <= ROW_SUM_TOLERANCE))
+    if kind == "logits":
+        if are_probabilities and len(values):
+            raise UserError(
+                f"{name} has rows of numbers from 0 to 1 that sum to 1: they look like probabilities; "
+                f"allowed: logits, or probabilities declared as `kind: probabilities`; declare them"
+            )
+        return values
+    if not are_probabilities:
+        raise UserError(
+            f"{name} is declared as probabilities but has values from {values.min():g} to {values.max():g} "
+            f"and row sums from {sums.min():g} to {sums.max():g}; allowed: 0 to 1, rows that sum to 1; "
+            f"declare `kind: logits` or normalise the rows"
+        )
+    zeros, ones = int(np.count_nonzero(values == 0)), int(np.count_nonzero(values >= 1))
+    if zeros or ones:
+        warnings.append(
+            f"{name}: {zeros} probabilities are exactly 0 and {ones} exactly 1; rounding has lost their "
+            f"logits, so results for confident samples are distorted (0 is read as {SMALLEST_PROBABILITY:.1e}); "
+            f"save logits instead"
+        )
+    return np.log(np.maximum(values.astype(np.float64), SMALLEST_PROBABILITY))
+
+
+READERS = {
+    ".npz": _read_npz,
+    ".safetensors": _read_safetensors,
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+}

@@ -1,6 +1,8 @@
 """Validation and test logits of one run: checked, read, written."""
 
 import os
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,19 +43,24 @@ def load(path: str | os.PathLike[str]) -> RunLogits:
 def read_npz(path: Path) -> dict[str, NDArray]:
     """Return all arrays of a `.npz` file; pickled objects are refused."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise UserError(
+                f"{path} holds one array without a name; allowed: a .npz file, as np.savez writes it"
+            )
+        with archive:
             return {name: archive[name] for name in archive.files}
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; give an existing file") from None
-    except ValueError as error:
-        if "pickle" not in str(error).lower():
-            raise UserError(f"{path} is not a readable .npz file ({error})") from None
+        raise UserError(f"{path} is no file; allowed: an existing file; correct the path") from None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        if "pickle" in str(error).lower():
+            raise UserError(
+                f"{path} holds pickled objects, which may run code when read; allowed: plain arrays; "
+                f"save them with np.savez"
+            ) from None
         raise UserError(
-            f"{path} holds pickled objects, which are refused because loading them runs code; "
-            f"save plain arrays with np.savez instead"
+            f"{path} is not a readable .npz file ({error}); write it again with np.savez"
         ) from None
-    except (OSError, EOFError) as error:
-        raise UserError(f"{path} is not a readable .npz file ({error})") from None
 
 
 def from_arrays(arrays: dict[str, NDArray], source: str) -> RunLogits:

@@ -1,0 +1,98 @@
+"""How the best temperature depends on gamma (K24 Fig. 8), and what the three searches cost and achieve."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.search import bound_hit
+
+SEARCH_METHODS = ("fts", "fts-line", "fts-continuous")
+"""Grid, line and continuous search of the same two parameters; `ts` is the one-parameter baseline."""
+
+
+def best_temperatures(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
+    """Return, for each criterion and gamma, the best temperature and its score: K24 Fig. 8's points.
+
+    `surfaces` has gammas (g,), temperatures (t,) and one array (g, t) a criterion, as in surfaces.npz. Rows:
+    criterion, gamma, temperature, score, bound_hit; ordered by criterion, then gamma.
+    """
+    gammas, temperatures = surfaces["gammas"], surfaces["temperatures"]
+    rows = []
+    for criterion in (name for name in CRITERIA if name in surfaces):
+        columns = np.argmin(surfaces[criterion], axis=1)
+        for index in np.argsort(gammas, kind="stable"):
+            temperature = float(temperatures[columns[index]])
+            rows.append(
+                {
+                    "criterion": criterion,
+                    "gamma": float(gammas[index]),
+                    "temperature": temperature,
+                    "score": float(surfaces[criterion][index, columns[index]]),
+                    "bound_hit": bound_hit(temperature, temperatures),
+                }
+            )
+    return rows
+
+
+def linear_relations(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
+    """Return, for each criterion, the least-squares line T = intercept + slope * gamma through the best
+    points.
+
+    Points at the end of the temperature grid are left out: their true optimum is elsewhere. Rows: criterion,
+    intercept, slope, r_squared, largest_deviation (in T), points, left_out; the four results are None with
+    fewer than two points, r_squared also where all points have the same T.
+    """
+    points = best_temperatures(surfaces)
+    return [
+        {"criterion": criterion, **_line([row for row in points if row["criterion"] == criterion])}
+        for criterion in dict.fromkeys(row["criterion"] for row in points)
+    ]
+
+
+def search_comparison(
+    fits: Sequence[Mapping[str, Any]], surfaces: Mapping[str, NDArray]
+) -> list[dict[str, Any]]:
+    """Return cost and quality of temperature scaling and of the grid, line and continuous search.
+
+    `fits` is the list in fits.json. Rows: method, criterion, gamma, temperature, evaluations,
+    validation_score, test_score, bound_hit, gamma_bound_hit, cost_ratio (evaluations over those of
+    temperature scaling) and validation_excess (validation score minus that of the full grid).
+    """
+    one_parameter = len(surfaces["temperatures"])
+    grid = {fit["criterion"]: fit["validation_score"] for fit in fits if fit["method"] == "fts"}
+    rows = []
+    for fit in fits:
+        if fit["method"] not in ("ts", *SEARCH_METHODS):
+            continue
+        best = grid.get(fit["criterion"])
+        rows.append(
+            {
+                **fit,
+                "cost_ratio": fit["evaluations"] / one_parameter,
+                "validation_excess": None if best is None else fit["validation_score"] - best,
+            }
+        )
+    return rows
+
+
+def _line(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the least-squares line through the rows whose temperature is not a bound."""
+    inside = [row for row in rows if row["bound_hit"] == "none"]
+    counts = {"points": len(inside), "left_out": len(rows) - len(inside)}
+    if len(inside) < 2:
+        return {"intercept": None, "slope": None, "r_squared": None, "largest_deviation": None, **counts}
+    gammas = np.array([row["gamma"] for row in inside])
+    temperatures = np.array([row["temperature"] for row in inside])
+    slope, intercept = np.polyfit(gammas, temperatures, 1)
+    deviations = temperatures - (intercept + slope * gammas)
+    spread = float(np.sum((temperatures - temperatures.mean()) ** 2))
+    return {
+        "intercept": float(intercept),
+        "slope": float(slope),
+        "r_squared": 1.0 - float(np.sum(deviations**2)) / spread if spread > 0 else None,
+        "largest_deviation": float(np.max(np.abs(deviations))),
+        **counts,
+    }
