@@ -19,6 +19,7 @@ import numpy as np
 from focalcal.data import cifar
 from focalcal.data.archives import read_zip_member
 from focalcal.data.errors import ArchiveError
+from focalcal.data.progress import followed
 
 _LARGEST_IMAGE_BYTES = 1 << 22
 _IDX_UNSIGNED_BYTES = 0x08
@@ -125,7 +126,7 @@ def _decode_all(archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo]) -> np.nd
     from PIL import Image  # noqa: PLC0415  only this format needs it
 
     images = None
-    for i, info in enumerate(infos):
+    for i, info in enumerate(followed(infos, "decoding images")):
         with Image.open(io.BytesIO(read_zip_member(archive, info, _LARGEST_IMAGE_BYTES))) as image:
             pixels = np.asarray(image.convert("RGB"))
         if images is None:

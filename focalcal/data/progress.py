@@ -1,15 +1,28 @@
-"""Progress of a long transfer: a bar on a terminal, a plain line now and then in a log."""
+"""Progress of a long step: a bar on a terminal, a plain line now and then in a log."""
 
 import logging
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from tqdm import tqdm
 
 _LOG = logging.getLogger(__name__)
 _SECONDS_BETWEEN_LINES = 15.0
+_Item = TypeVar("_Item")
+
+
+def followed(items: Sequence[_Item], label: str) -> Iterator[_Item]:
+    """Yield the items, showing how many are done."""
+    is_terminal = sys.stderr.isatty()
+    last_line = time.monotonic()
+    for count, item in enumerate(tqdm(items, desc=label, disable=not is_terminal, leave=False)):
+        if not is_terminal and time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
+            last_line = time.monotonic()
+            _LOG.info("%s: %d of %d", label, count, len(items))
+        yield item
 
 
 class TransferProgress:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
 from focalcal.workflow.errors import UserError
 
@@ -196,7 +197,7 @@ def _read_images(files: list[Path], image_size: int | None, greyscale: bool) -> 
     """Return the images as uint8 (n, C, H, W); different sizes are a UserError that names a file."""
     first = _read_image(files[0], image_size, greyscale)
     images = np.empty((len(files), *first.shape), dtype=np.uint8)
-    for i, file in enumerate(files):
+    for i, file in enumerate(followed(files, "reading images")):
         pixels = _read_image(file, image_size, greyscale)
         if pixels.shape != first.shape:
             raise UserError(
