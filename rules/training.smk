@@ -91,6 +91,18 @@ rule import_logits:
         " > {log:q} 2>&1"
 
 
+rule plan:
+    """Print jobs, epochs, images and estimated GPU-hours and disk of this configuration; make nothing."""
+    log:
+        "logs/plan.log",
+    conda:
+        "../envs/training.yaml"
+    params:
+        spec=whole_spec,
+    shell:
+        "python -m workflow_scripts.plan --spec {params.spec:q} 2> {log:q}"
+
+
 rule train_all:
     """All trained models, and the logits of all runs."""
     input:
