@@ -15,6 +15,7 @@ from focalcal.data.errors import SourceError, TooSlowError
 from focalcal.data.prepared import checksum
 from focalcal.data.progress import TransferProgress
 
+PARTIAL_SUFFIX = ".partial"
 _LOG = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 18
 _TEMPORARY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -76,7 +77,7 @@ def download(
     from another mirror: the checksum decides. Only a verified file takes the name `target`. Unless `patient`,
     a source slower than the policy allows raises TooSlowError and leaves its partial file.
     """
-    partial = target.with_name(f"{target.name}.partial")
+    partial = target.with_name(target.name + PARTIAL_SUFFIX)
     resumed = _collect(url, partial, expected, policy, patient=patient)
     problem = problem_with(partial, expected)
     if problem is not None and resumed:

@@ -20,7 +20,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from focalcal.data import archives, cifar, packages
-from focalcal.data.download import DownloadPolicy, ExpectedFile, download, problem_with
+from focalcal.data.download import PARTIAL_SUFFIX, DownloadPolicy, ExpectedFile, download, problem_with
 from focalcal.data.errors import ArchiveError, SourceError, TooSlowError
 from focalcal.workflow.errors import UserError
 from focalcal.workflow.io import write_text
@@ -67,6 +67,7 @@ def obtain(
             _remove_leftovers(folder)
             if not _all_good(folder, files, delete_wrong=True):
                 _LOG.info("%s: served by %s", name, _fetch(name, entry, folder, policy))
+                _remove_partial_files(folder)
             return Obtained(folder, _remembered_source(folder))
     except OSError as error:
         raise UserError(
@@ -277,3 +278,9 @@ def _remove_leftovers(folder: Path) -> None:
     """Delete the scratch folders of jobs that were killed; only the lock's holder may call this."""
     for work in folder.glob(f"{_WORK_PREFIX}*"):
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _remove_partial_files(folder: Path) -> None:
+    """Delete what sources began to serve before another one served all."""
+    for partial in folder.glob(f"*{PARTIAL_SUFFIX}"):
+        partial.unlink()

@@ -163,6 +163,19 @@ def test_a_slow_source_is_taken_if_no_other_can_serve(server, quick, tmp_path):
     assert slow.requests[1].startswith("bytes=")
 
 
+def test_what_a_slow_source_began_is_removed_when_another_has_served(server, quick, tmp_path):
+    slow, fast = formats.tar_bytes({"data.bin": CONTENT}, "w"), formats.tar_bytes({"data.bin": CONTENT})
+    server.add("slow.tar", slow, pause=0.01)
+    server.add("fast.tgz", fast)
+    entry = entry_of(
+        http(server.base, archives=["slow.tar"], convert="members"),
+        http(server.base, archives=["fast.tgz"], convert="members"),
+        archives=[file_entry("slow.tar", slow), file_entry("fast.tgz", fast)],
+    )
+    obtain("set", entry, tmp_path, replace(quick, slow_after=0.1, slowest_rate=5e6))
+    assert visible_files(tmp_path) == ["data.bin", "fast.tgz", "served-by.txt"]
+
+
 def test_several_files_are_fetched_and_a_late_failure_falls_back(server, quick, tmp_path):
     files = [file_entry("a", b"first"), file_entry("b", b"second")]
     server.add("one/a", b"first")
