@@ -15,7 +15,7 @@ rule fetch_data:
     conda:
         "../envs/data.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=3000,
         runtime=60,
     params:
         *code_version("workflow_scripts/fetch_data.py"),
@@ -35,6 +35,7 @@ rule inspect_data:
         record="results/data/{dataset}.json",
     output:
         figure="results/figures/data/{dataset}.png",
+        figure_pdf="results/figures/data/{dataset}.pdf",
         table="results/tables/data/{dataset}.csv",
     log:
         "logs/inspect_data/{dataset}.log",

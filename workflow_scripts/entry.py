@@ -14,6 +14,8 @@ def run(main: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr
     )
+    # Matplotlib's PDF writer lets fontTools report each glyph.
+    logging.getLogger("fontTools").setLevel(logging.WARNING)
     try:
         main(argv)
     except UserError as error:

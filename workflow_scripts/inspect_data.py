@@ -3,7 +3,6 @@
 import argparse
 import csv
 import json
-import logging
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -25,8 +24,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--table", type=Path, required=True, help="class counts, .csv")
     arguments = parser.parse_args(argv)
 
-    # Matplotlib's PDF writer lets fontTools report each glyph.
-    logging.getLogger("fontTools").setLevel(logging.WARNING)
     data = prepared.load(arguments.data, memory_map=True)
     record = json.loads(arguments.record.read_text("utf-8"))
     figures = [arguments.figure, arguments.figure.with_suffix(".pdf")]
