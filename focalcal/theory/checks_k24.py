@@ -14,6 +14,7 @@ from focalcal.theory.proper import (
     properness_margin,
 )
 from focalcal.theory.psi import binary_logit_map, psi, psi_inverse
+from focalcal.theory.thresholds import phi
 
 GAMMAS = (0.05, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
 PROBABILITIES = np.linspace(0.001, 0.999, 999)
@@ -124,8 +125,10 @@ def _proposition_3() -> dict[str, Check]:
 
 
 def _proposition_5() -> dict[str, Check]:
-    """Return the smallest change of the top probability for few and for more classes."""
-    checks = {}
+    """Return the smallest change of the top probability by class count, and what the proof assumes."""
+    v = np.linspace(0.001, 0.999, 999)
+    bends = np.array([np.diff(v / phi(v, gamma), 2) / 1e-6 for gamma in GAMMAS])
+    checks = {"k24_h_convexity_margin": smallest(bends.min(axis=0)[:500], v[1:501], "h'' at v")}
     for classes in (2, 3, 4, 10):
         rows = simplex_sample(classes, 4000, seed=3)
         gains = np.concatenate([confidence_gain(rows, gamma) for gamma in GAMMAS])
