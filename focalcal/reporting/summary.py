@@ -1,97 +1,83 @@
-"""Mean and standard deviation over seeds, as a table and as one figure."""
+"""All tables of a results folder, written from the tidy metrics and the runs' diagnostics."""
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import matplotlib as mpl
 import pandas as pd
-import seaborn as sns
 
-from focalcal.workflow.io import atomic_output, write_text
-
-mpl.use("Agg")
+from focalcal.reporting import published, report_tables, statistics_tables, tables
+from focalcal.reporting.comparisons import rank_combinations, selection_optimism
+from focalcal.reporting.formats import Table, write_table
+from focalcal.reporting.headline import headline
+from focalcal.reporting.html_parts import table_html
+from focalcal.reporting.layout import TABLES, table_names
+from focalcal.reporting.measurements import summarise
+from focalcal.reporting.statistics import Ranking
+from focalcal.reporting.table_cells import index_published
+from focalcal.workflow.io import atomic_output, write_json, write_text
 
 GROUP = ["dataset", "model", "loss", "method", "criterion", "split", "metric"]
-SHOWN_METHODS = {"none": "uncalibrated", "ts": "temperature scaling", "fts": "focal temperature scaling"}
-SHOWN_CRITERION = "nll"
-SHOWN_METRICS = {"ece": "ECE", "nll": "log-loss", "accuracy": "accuracy"}
+RANKED_METHODS = ("none", "ts", "fts")
 
 
-def summarise(metrics: pd.DataFrame) -> pd.DataFrame:
+def over_seeds(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return one row a group of seeds: mean, sample standard deviation (none for one seed), their number."""
-    groups = metrics.groupby(GROUP, dropna=False, sort=False)["value"]
+    groups = metrics.groupby(GROUP, sort=False)["value"]
     return groups.agg(mean="mean", std="std", seeds="count").reset_index()
 
 
-def write_markdown(summary: pd.DataFrame, path: Path) -> None:
-    """Write test accuracy, log-loss and ECE of raw, TS and FTS predictions, mean ± std over seeds."""
-    shown = _shown(summary)
-    cells = shown.assign(cell=[_cell(row) for row in shown.itertuples()])
-    table = cells.pivot_table(
-        index=["dataset", "model", "loss", "method"],
-        columns="metric",
-        values="cell",
-        aggfunc="first",
-        sort=False,
-    )
-    header = [*table.index.names, *SHOWN_METRICS.values()]
-    rows = [[*index, *(row[metric] for metric in SHOWN_METRICS)] for index, row in table.iterrows()]
-    lines = [" | ".join(cells) for cells in (header, ["---"] * len(header), *rows)]
-    title = (
-        f"Test split, fits chosen by validation {SHOWN_CRITERION}, mean ± standard deviation over seeds.\n\n"
-    )
-    write_text(path, title + "".join(f"| {line} |\n" for line in lines))
+def write_summary(metrics: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write `over_seeds(metrics)` as CSV."""
+    with atomic_output(path) as partial:
+        over_seeds(metrics).to_csv(partial, index=False, lineterminator="\n")
 
 
-def draw(metrics: pd.DataFrame, title: str, paths: list[Path]) -> None:
-    """Draw test ECE by loss before and after calibration, a point a seed, a panel a dataset."""
-    shown = _shown(metrics).query("metric == 'ece'").assign(value=lambda rows: rows["value"] * 100)
-    shown["method"] = shown["method"].map(SHOWN_METHODS)
-    grid = sns.catplot(
-        shown,
-        x="loss",
-        y="value",
-        hue="method",
-        col="dataset",
-        hue_order=list(SHOWN_METHODS.values()),
-        kind="point",
-        errorbar="sd",
-        dodge=0.4,
-        linestyle="none",
-        capsize=0.15,
-        palette="colorblind",
-        markers=["o", "s", "D"],
-        sharex=False,
-        sharey=False,
-        height=3.2,
-        aspect=1.15,
-    )
-    grid.set_titles("{col_name}")
-    grid.set_axis_labels("", "test ECE (%)")
-    grid.tick_params(axis="x", rotation=45)
-    for axis in grid.axes.flat:
-        axis.set_ylim(bottom=0)
-    grid.figure.suptitle(f"{title}: ECE before and after calibration (mean ± std over seeds)", y=1.04)
-    for path in paths:
-        with atomic_output(path) as partial:
-            grid.figure.savefig(partial, dpi=150, bbox_inches="tight", metadata=_reproducible(path))
+def write_score_tables(metrics: pd.DataFrame, metric: str, criterion: str, folder: Path) -> None:
+    """Write the tables of scores over seeds, ours and those in the papers' layouts."""
+    scores = summarise(metrics)
+    papers = index_published(published.unique_cells(published.load_results()))
+    found = [
+        report_tables.overview_table(scores, metric, criterion),
+        tables.k24_table(scores, papers),
+        *tables.m20_tables(scores, papers),
+        tables.c21_table(scores, published.load_c21_statements()),
+        report_tables.posterior_table(scores),
+    ]
+    _write(found, "scores", folder)
 
 
-def _shown(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the test rows of the compared methods, chosen by the shown criterion."""
-    criterion = rows["criterion"].isna() | (rows["criterion"] == SHOWN_CRITERION)
-    return rows[
-        (rows["split"] == "test")
-        & rows["method"].isin(list(SHOWN_METHODS))
-        & rows["metric"].isin(list(SHOWN_METRICS))
-        & criterion
-    ].copy()
+def write_statistics_tables(
+    metrics: pd.DataFrame,
+    diagnostics: Sequence[Mapping[str, Any]],
+    metric: str,
+    criterion: str,
+    folder: Path,
+) -> None:
+    """Write comparisons over runs and over samples, ranking, optimism of selection, and headline.json."""
+    write_json(folder / "headline.json", headline(metrics, metric, criterion))
+    ranking = ranking_of(metrics, metric, criterion)
+    found = [
+        statistics_tables.comparisons_table(metrics, metric, criterion),
+        statistics_tables.samples_table(diagnostics),
+        statistics_tables.ranking_table(ranking, metric, criterion),
+        statistics_tables.optimism_table(selection_optimism(metrics)),
+    ]
+    _write(found, "statistics", folder)
 
 
-def _cell(row: tuple) -> str:
-    """Return `mean ± std`, or the mean alone for a single seed."""
-    return f"{row.mean:.4f}" if pd.isna(row.std) else f"{row.mean:.4f} ± {row.std:.4f}"
+def ranking_of(metrics: pd.DataFrame, metric: str, criterion: str) -> Ranking | None:
+    """Return the ranking of losses x (as trained, TS, FTS), None where too little is comparable."""
+    fits = [pair for pair in report_tables.chosen_fits(metrics, criterion) if pair[0] in RANKED_METHODS]
+    return rank_combinations(metrics, fits, metric)
 
 
-def _reproducible(path: Path) -> dict[str, None]:
-    """Return metadata that keeps the date out of a file, so that the same numbers give the same bytes."""
-    return {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
+def _write(found: Sequence[Table | None], stage: str, folder: Path) -> None:
+    """Write each of a rule's tables, an empty one where the runs at hand do not fill it."""
+    headings = {product.name: product.heading for product in TABLES}
+    made = {table.name: table for table in found if table is not None}
+    for name in table_names(stage):
+        table = made.get(name) or report_tables.empty_table(name, headings[name])
+        write_table(table, folder)
+        write_text(folder / f"{name}.html", table_html(table))

@@ -1,0 +1,148 @@
+"""What figures and sample statistics need of one run, small: reliability bins, ECE against T, intervals."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalcal.calibration import calibrators, engine
+from focalcal.calibration.calibrators import Settings
+from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.search import Fit
+from focalcal.reporting.statistics import compare_samples
+
+CURVE_TEMPERATURES = np.geomspace(0.25, 4.0, 65)
+COMPARED = ("fts", "ts")
+DIGITS = 7
+
+
+def diagnose(
+    logits: RunLogits, fits: Mapping[str, Any], calibration: Mapping[str, Any], criterion: str, resamples: int
+) -> dict[str, Any]:
+    """Return a run's diagnostics on test data, JSON-ready; `calibration` is the spec the fits were made by.
+
+    `reliability`: for each method (the fit chosen by `criterion`, else the only one it has) its gamma,
+    temperature and, for each equal-width bin, count, mean confidence and accuracy (None where empty).
+    `curve`: ECE of the logits divided by each of `temperatures`. `comparisons`: test ECE and log-loss
+    of FTS and TS chosen by `criterion`, their difference and its 95 % interval over test samples.
+    """
+    test, settings = logits.test, engine.settings_of(calibration)
+    bins, gamma = settings.bins, fits["run"]["gamma"]
+    chosen = choose_fits(fits["fits"], criterion)
+    predictions = {method: _predict(test, fit, settings, gamma) for method, fit in chosen.items()}
+    return {
+        "run": dict(fits["run"]),
+        "bins": bins,
+        "criterion": criterion,
+        "samples": len(test.labels),
+        "reliability": [
+            {
+                "method": method,
+                **{key: fit[key] for key in ("criterion", "gamma", "temperature")},
+                **reliability_bins(*predictions[method][:2], bins),
+            }
+            for method, fit in chosen.items()
+        ],
+        "curve": {
+            "temperatures": _rounded(CURVE_TEMPERATURES),
+            "ece": _rounded(ece_curve(test, CURVE_TEMPERATURES, bins)),
+        },
+        "comparisons": _comparisons(predictions, chosen, criterion, bins, resamples),
+    }
+
+
+def choose_fits(fits: Sequence[Mapping[str, Any]], criterion: str) -> dict[str, Mapping[str, Any]]:
+    """Return one fit a method: that chosen by `criterion`, else its first."""
+    chosen: dict[str, Mapping[str, Any]] = {}
+    for fit in fits:
+        if fit["method"] not in chosen or fit["criterion"] == criterion:
+            chosen[fit["method"]] = fit
+    return chosen
+
+
+def reliability_bins(confidence: NDArray, correct: NDArray, bins: int) -> dict[str, list]:
+    """Return count, mean confidence and accuracy of each bin (lo, hi] of equal width, None where empty."""
+    index = _bin_index(confidence, bins)
+    count = np.bincount(index, minlength=bins)
+    sums = [np.bincount(index, weights, bins) for weights in (confidence, correct)]
+    with np.errstate(invalid="ignore"):
+        confidences, accuracies = (total / count for total in sums)
+    return {
+        "count": count.tolist(),
+        "confidence": _rounded(confidences),
+        "accuracy": _rounded(accuracies),
+    }
+
+
+def top_label_ece(confidence: NDArray, correct: NDArray, bins: int) -> float:
+    """Return the ECE over equal-width bins (lo, hi] from confidences (n,) and whether each is right (n,)."""
+    gaps = np.bincount(_bin_index(confidence, bins), confidence - correct, bins)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def ece_curve(split: Split, temperatures: NDArray, bins: int) -> NDArray[np.float64]:
+    """Return the ECE of softmax(logits / T) for each T (t,), as float64 (t,)."""
+    logits = np.asarray(split.logits, np.float64)
+    below_top = logits - logits.max(axis=1, keepdims=True)
+    correct = logits.argmax(axis=1) == split.labels
+    return np.array(
+        [
+            top_label_ece(1 / np.exp(below_top / temperature).sum(axis=1), correct, bins)
+            for temperature in temperatures
+        ]
+    )
+
+
+def _predict(
+    split: Split, fit: Mapping[str, Any], settings: Settings, training_gamma: float | None
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Return confidence (n,), correctness (n,) and the label's log-probability (n,) under a stored fit."""
+    calibrator_class = getattr(calibrators, METHODS[fit["method"]].calibrator)
+    calibrator = calibrator_class.configured(fit["criterion"], settings, training_gamma)
+    calibrator.fit_ = Fit(fit["gamma"], fit["temperature"], fit["validation_score"], fit["evaluations"])
+    log_probs = calibrator.predict_log_proba(split.logits)
+    correct = log_probs.argmax(axis=1) == split.labels
+    log_label = log_probs[np.arange(len(split.labels)), split.labels]
+    return np.exp(log_probs.max(axis=1)), correct, log_label
+
+
+def _comparisons(
+    predictions: Mapping[str, tuple[NDArray, NDArray, NDArray]],
+    chosen: Mapping[str, Mapping[str, Any]],
+    criterion: str,
+    bins: int,
+    resamples: int,
+) -> list[dict[str, Any]]:
+    """Return FTS against TS on the run's test samples; nothing where either was not fitted by `criterion`."""
+    if any(chosen.get(method, {}).get("criterion") != criterion for method in COMPARED):
+        return []
+    first, second = (predictions[method] for method in COMPARED)
+    pairs = {
+        "ece": (lambda confidence, correct: top_label_ece(confidence, correct, bins), first[:2], second[:2]),
+        "nll": (lambda log_label: -float(log_label.mean()), first[2:], second[2:]),
+    }
+    found = []
+    for metric, (function, ours, theirs) in pairs.items():
+        comparison = compare_samples(function, ours, theirs, kind="basic", resamples=resamples)
+        found.append(
+            {
+                "metric": metric,
+                "first": comparison.first,
+                "second": comparison.second,
+                "difference": comparison.difference,
+                "low": comparison.interval.low,
+                "high": comparison.interval.high,
+            }
+        )
+    return found
+
+
+def _bin_index(confidence: NDArray, bins: int) -> NDArray[np.int64]:
+    # searchsorted on the inner edges gives bins (lo, hi], the same edges as the calibration metrics use.
+    return np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], confidence, side="left")
+
+
+def _rounded(values: NDArray) -> list[float | None]:
+    return [None if np.isnan(value) else float(f"{value:.{DIGITS}g}") for value in values]

@@ -1,0 +1,139 @@
+"""Pieces of the report as HTML text: tables, figures, badges. Everything that comes from data is escaped."""
+
+import base64
+import io
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+from PIL import Image
+
+from focalcal.reporting.formats import Cell, Column, Row, Table, keep_columns
+
+VERDICT_SIGNS = {
+    "reproduced": "✓",
+    "corrected": "✎",
+    "not reproduced": "✗",
+    "not run": "–",  # noqa: RUF001
+}
+PALETTE_COLORS = 128
+"""Plots have few colours: a palette halves a PNG and no eye sees it."""
+
+
+def table_html(table: Table) -> str:
+    """Return a table with its notes; cells carry their number in data-v, so that sorting is by value."""
+    shown = keep_columns(table, [not column.hidden for column in table.columns])
+    lines = [
+        f'<table class="data" id="table-{escape(table.name)}">',
+        f"<caption>{escape(table.title)}</caption>",
+    ]
+    lines.append("<thead>")
+    if any(column.span for column in shown.columns):
+        lines.append(f"<tr>{_span_row(shown)}</tr>")
+    heads = "".join(
+        f'<th scope="col"{_classes(number=bool(column.fields))}>{escape(column.header)}</th>'
+        for column in shown.columns
+    )
+    lines += [f"<tr>{heads}</tr>", "</thead>"]
+    for group in shown.groups:
+        lines += ["<tbody>", *(_row(row, shown.columns) for row in group), "</tbody>"]
+    lines.append("</table>")
+    if table.notes:
+        lines += ['<ul class="notes">', *(f"<li>{escape(note)}</li>" for note in table.notes), "</ul>"]
+    return "\n".join(lines) + "\n"
+
+
+def plain_table(name: str, title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table of texts and numbers; a pair (text, value) is shown as text and sorted by value.
+
+    Text that is already HTML is given as `Markup`.
+    """
+    lines = [
+        f'<table class="data" id="table-{escape(name)}">',
+        f"<caption>{escape(title)}</caption><thead><tr>",
+    ]
+    lines += [f'<th scope="col">{escape(header)}</th>' for header in headers]
+    lines.append("</tr></thead><tbody>")
+    lines += [f"<tr>{''.join(_plain_cell(value) for value in row)}</tr>" for row in rows]
+    return "\n".join([*lines, "</tbody></table>"]) + "\n"
+
+
+class Markup(str):
+    """A text that is HTML already."""
+
+    __slots__ = ()
+
+
+def badge(verdict: str) -> Markup:
+    """Return a verdict as sign and word, so that it is read without its colour."""
+    sign = VERDICT_SIGNS.get(verdict, "•")
+    kind = verdict.replace(" ", "-")
+    return Markup(
+        f'<span class="badge {escape(kind)}"><span aria-hidden="true">{sign}</span> {escape(verdict)}</span>'
+    )
+
+
+def figure_html(path: Path, name: str, heading: str, caption: str, *, attributes: str = "") -> str:
+    """Return a figure with the image inside; a press or Enter on it opens it large."""
+    alternative = f"{heading}. {caption}"
+    width, height = image_size(path)
+    return (
+        f'<figure id="figure-{escape(name)}"{attributes}>'
+        f'<button class="zoom" type="button" aria-label="Enlarge: {escape(heading)}">'
+        f'<img src="{data_uri(path)}" alt="{escape(alternative)}" width="{width}" height="{height}"></button>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>\n"
+    )
+
+
+def data_uri(path: Path) -> str:
+    """Return a PNG as a data URI, its colours reduced to a palette."""
+    with Image.open(path) as image:
+        reduced = image.convert("RGB").quantize(PALETTE_COLORS, dither=Image.Dither.NONE)
+        target = io.BytesIO()
+        reduced.save(target, "PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(target.getvalue()).decode('ascii')}"
+
+
+def image_size(path: Path) -> tuple[int, int]:
+    """Return width and height in CSS pixels of an image drawn at twice the density of a screen."""
+    with Image.open(path) as image:
+        return round(image.width * 2 / 3), round(image.height * 2 / 3)
+
+
+def _plain_cell(value: object) -> str:
+    if isinstance(value, tuple):
+        text, number = value
+        return f'<td class="n" data-v="{number}">{escape(str(text))}</td>'
+    if isinstance(value, Markup):
+        return f"<td>{value}</td>"
+    if isinstance(value, int | float):
+        return f'<td class="n" data-v="{value}">{value:,}</td>'
+    return f"<td>{escape(str(value))}</td>"
+
+
+def _row(row: Row, columns: Sequence[Column]) -> str:
+    cells = (_cell(cell, bool(column.fields)) for cell, column in zip(row, columns, strict=True))
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(cell: Cell, is_number: bool) -> str:
+    text = escape(cell.text)
+    value = next((number for number in cell.numbers[:1] if number is not None), None)
+    data = "" if value is None else f' data-v="{value}"'
+    return f"<td{_classes(number=is_number)}{data}>{f'<b>{text}</b>' if cell.best and text else text}</td>"
+
+
+def _span_row(table: Table) -> str:
+    cells = []
+    for span, members in groupby(table.columns, key=lambda column: column.span):
+        width = len(list(members))
+        scope = ' scope="colgroup" class="span"' if span else ""
+        cells.append(
+            f'<th colspan="{width}"{scope}>{escape(span)}</th>' if span else f'<td colspan="{width}"></td>'
+        )
+    return "".join(cells)
+
+
+def _classes(*, number: bool) -> str:
+    return ' class="n"' if number else ""

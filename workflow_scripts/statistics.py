@@ -1,0 +1,31 @@
+"""Write comparisons of calibrators, their ranking, and the optimism of selection as tables."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.reporting import summary
+from focalcal.reporting.measurements import load_metrics
+from focalcal.reporting.records import read_diagnostics, read_runs
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write CSV, Markdown and LaTeX of each table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: metric, criterion")
+    parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics, .csv")
+    parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
+    parser.add_argument("--results", required=True, type=Path, help="folder with diagnostics/")
+    parser.add_argument("--output", required=True, type=Path, help="folder to write the tables into")
+    arguments = parser.parse_args(argv)
+    diagnostics = read_diagnostics(arguments.results, read_runs(arguments.runs))
+    metrics = load_metrics(arguments.metrics)
+    spec = arguments.spec
+    summary.write_statistics_tables(metrics, diagnostics, spec["metric"], spec["criterion"], arguments.output)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

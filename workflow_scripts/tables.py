@@ -1,0 +1,29 @@
+"""Write the score tables, in the papers' layouts and our own, as CSV, Markdown and LaTeX."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.reporting import summary
+from focalcal.reporting.measurements import load_metrics
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write summary.csv and one file a table and spelling."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: metric, criterion")
+    parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics, .csv")
+    parser.add_argument("--output", required=True, type=Path, help="folder to write the tables into")
+    arguments = parser.parse_args(argv)
+    metrics = load_metrics(arguments.metrics)
+    summary.write_summary(metrics, arguments.output / "summary.csv")
+    summary.write_score_tables(
+        metrics, arguments.spec["metric"], arguments.spec["criterion"], arguments.output
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
