@@ -1,0 +1,30 @@
+"""Draw the reliability diagrams of one dataset and model."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.reporting.figure_parts import house_style, save
+from focalcal.reporting.figures_reliability import reliability
+from focalcal.reporting.records import read_diagnostics, read_runs
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the figure in each of the given formats."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: reliability_methods")
+    parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
+    parser.add_argument("--results", required=True, type=Path, help="folder with diagnostics/")
+    parser.add_argument("--place", required=True, help="which runs: DATASET/MODEL")
+    parser.add_argument("--output", required=True, type=Path, nargs="+", help="figure files to write")
+    arguments = parser.parse_args(argv)
+    diagnostics = read_diagnostics(arguments.results, read_runs(arguments.runs), arguments.place)
+    with house_style():
+        save(reliability(diagnostics, arguments.spec["reliability_methods"]), arguments.output)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
