@@ -17,13 +17,17 @@ from typing import Any
 
 import yaml
 
-from focalcal.reporting import claims_theory
+from focalcal.reporting import claims_experiments, claims_theory
 from focalcal.reporting.findings import Claim, Evidence, Finding, MissingEvidence
 from focalcal.workflow.errors import UserError
 
-EVALUATORS = (claims_theory,)
+EVALUATORS = (claims_theory, claims_experiments)
 FOLDER = Path(__file__).with_name("published")
-PAPERS = ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
+PAPERS = tuple(
+    f"{paper}{half}"
+    for paper in ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
+    for half in ("", "_experiments")
+)
 COLUMNS = ("id", "source", "statement", "published", "measured", "tolerance", "verdict", "evidence")
 VERDICTS = ("reproduced", "corrected", "not reproduced", "not run")
 REQUIRED = ("id", "location", "statement", "published", "tolerance", "evaluator", "evidence")

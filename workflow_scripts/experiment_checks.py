@@ -1,0 +1,41 @@
+"""Compute the numbers that decide the papers' experimental statements from the runs at hand."""
+
+import argparse
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.reporting import experiments, published
+from focalcal.reporting.measurements import load_metrics
+from focalcal.reporting.records import iterate_histories, iterate_surfaces, read_runs
+from focalcal.workflow.io import atomic_output
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write one row a check: check, value, n, detail."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics, .csv")
+    parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
+    parser.add_argument("--results", required=True, type=Path, help="folder with runs/, calibration/")
+    parser.add_argument("--output", required=True, type=Path, help="table of checks to write, .csv")
+    arguments = parser.parse_args(argv)
+    runs = read_runs(arguments.runs)
+    checks = experiments.experiment_checks(
+        load_metrics(arguments.metrics),
+        iterate_surfaces(arguments.results, runs),
+        iterate_histories(arguments.results, runs),
+        published.unique_cells(published.load_results()),
+    )
+    with (
+        atomic_output(arguments.output) as partial,
+        partial.open("w", encoding="utf-8", newline="") as target,
+    ):
+        writer = csv.DictWriter(target, ("check", "value", "n", "detail"), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(experiments.as_rows(checks))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
