@@ -1,10 +1,5 @@
 """Theory: the mathematics of focal loss in numbers, proofs, figures and the decided statements of the papers."""
 
-CLAIMS = [
-    f"focalcal/reporting/published/{paper}.yaml"
-    for paper in ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
-]
-
 
 rule theory_bounds:
     """Temperatures that enclose the binary focal map: K24's, the tightest, the whole line's; critical gamma."""
@@ -150,34 +145,6 @@ rule theory_checks:
         " > {log:q} 2>&1"
 
 
-rule claims:
-    """The papers' checkable statements, each with printed and computed numbers, a verdict and its evidence."""
-    input:
-        rules.theory_bounds.output,
-        rules.theory_certificate.output,
-        rules.theory_matching.output,
-        rules.theory_thresholds.output,
-        rules.theory_linear_model.output,
-        rules.theory_checks.output,
-    output:
-        table="results/tables/claims.csv",
-        readable="results/tables/claims.md",
-    log:
-        "logs/claims.log",
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        *code_version("workflow_scripts/claims.py", *CLAIMS),
-    shell:
-        "python -m workflow_scripts.claims"
-        " --table {output.table:q}"
-        " --readable {output.readable:q}"
-        " > {log:q} 2>&1"
-
-
 rule theory_all:
     """Everything of the theory stage."""
     input:
@@ -187,4 +154,3 @@ rule theory_all:
         rules.theory_thresholds.output,
         rules.theory_linear_model.output,
         rules.theory_checks.output,
-        rules.claims.output,

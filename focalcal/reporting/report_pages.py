@@ -1,0 +1,173 @@
+"""The pages of the report but for the first: each a function from what was read to HTML."""
+
+import json
+from collections import Counter
+from html import escape
+
+from focalcal.reporting.html_parts import VERDICT_SIGNS, Markup, badge, figure_html, plain_table
+from focalcal.reporting.report_blocks import boxed, duration, products
+from focalcal.reporting.report_overview import alert
+from focalcal.reporting.report_sources import Sources
+
+CLAIM_COLUMNS = ("Verdict", "Source", "Statement", "Published", "Measured", "Tolerance", "Evidence", "Id")
+CLAIM_KEYS = ("source", "statement", "published", "measured", "tolerance", "evidence")
+DATA_COLUMNS = (
+    "Dataset",
+    "Classes",
+    "Input",
+    "Train",
+    "Validation",
+    "Test",
+    "True posterior",
+    "Source",
+    "SHA-256",
+)
+RUN_COLUMNS = ("Dataset", "Model", "Loss", "Seed", "Status", "Device", "Training seconds", "Message")
+COST_COLUMNS = ("Stage", "Jobs", "Total time", "Longest job", "Most memory (MB)")
+
+
+def data(sources: Sources) -> str:
+    """Return the datasets: sizes, classes, where they came from."""
+    rows = [
+        (
+            record["dataset"],
+            record["classes"],
+            " x ".join(str(size) for size in record["input_shape"]),
+            *(record["sizes"][split] for split in ("train", "val", "test")),
+            "yes" if record.get("posterior_known") else "no",
+            str(record["source"]),
+            record["checksum"][:16],
+        )
+        for record in sources.data
+    ]
+    prepared = {record["dataset"] for record in sources.data}
+    imported = sorted({run["dataset"] for run in sources.runs} - prepared)
+    note = f"<p>Only logits were given for: {escape(', '.join(imported))}.</p>" if imported else ""
+    figures = _folder_figures(sources, "data", "Samples, class counts and splits of {}")
+    return boxed(plain_table("data", "Prepared datasets", DATA_COLUMNS, rows)) + note + figures
+
+
+def training(sources: Sources) -> str:
+    """Return training dynamics and calibration against accuracy."""
+    return products(sources, "training")
+
+
+def calibration(sources: Sources) -> str:
+    """Return comparisons, tables in the papers' layouts, and figures of every dataset and model."""
+    detail = (sources.headline["comparison"] or {}).get("detail", "No run has both TS and FTS.")
+    return f'<p class="lead">{escape(detail)}</p>\n{products(sources, "calibration")}'
+
+
+def recovery(sources: Sources) -> str:
+    """Return how well Psi recovers posteriors."""
+    return products(sources, "recovery")
+
+
+def theory(sources: Sources) -> str:
+    """Return the figures of the theory stage."""
+    judged = '<p>What these numbers say about the papers is on the page <a href="#claims">Claims</a>.</p>'
+    figures = _folder_figures(sources, "theory", "{}")
+    return judged + (figures or "<p>This configuration drew no theory figures.</p>")
+
+
+def claims(sources: Sources) -> str:
+    """Return every checked statement of the papers with its verdict and evidence."""
+    counts = Counter(claim["verdict"] for claim in sources.claims)
+    legend = " ".join(f"{badge(verdict)} {counts.get(verdict, 0)}" for verdict in VERDICT_SIGNS)
+    explained = (
+        "<p>Reproduced: our number agrees within the tolerance. Corrected: the printed statement is wrong "
+        "and the right one is shown. Not reproduced: the runs at hand contradict it. Not run: this "
+        "configuration lacks the runs to tell. Experimental statements are judged on the datasets of this "
+        "configuration, which need not be the paper's.</p>"
+    )
+    rows = [
+        (
+            badge(claim["verdict"]),
+            *(
+                claim[key]
+                for key in ("source", "statement", "published", "measured", "tolerance", "evidence")
+            ),
+            Markup(f'<code id="claim-{escape(claim["id"])}">{escape(claim["id"])}</code>'),
+        )
+        for claim in sources.claims
+    ]
+    table = plain_table("claims", "Statements of the papers and what became of them", CLAIM_COLUMNS, rows)
+    return f'<p class="legend">{legend}</p>{explained}{boxed(table)}'
+
+
+def runs(sources: Sources) -> str:
+    """Return the status of every run, the cost of every stage, and where the numbers came from."""
+    digests = [
+        (path, digest, count) for path, found in sources.code.items() for digest, count in found.items()
+    ]
+    code = plain_table("code", "Digest of each module behind the runs", ("Module", "Digest", "Runs"), digests)
+    config = escape(json.dumps(sources.config, indent=2, ensure_ascii=False))
+    return "\n".join(
+        [
+            alert(sources) or '<p class="good">✓ Every run of the configuration succeeded.</p>',
+            f"<h3>Cost by stage</h3>{_costs(sources)}",
+            f"<h3>All runs</h3>{_run_table(sources)}",
+            f"<h3>Software and hardware</h3>{_origins(sources)}",
+            f"<details><summary>Code digests ({len(digests)})</summary>{boxed(code)}</details>",
+            f'<details><summary>Configuration</summary><pre tabindex="0">{config}</pre></details>',
+        ]
+    )
+
+
+def _folder_figures(sources: Sources, folder: str, caption: str) -> str:
+    """Return all figures of one folder, each under its name."""
+    parts = []
+    for path in sorted((sources.results / "figures" / folder).glob("*.png")):
+        heading = path.stem.replace("_", " ")
+        figure = figure_html(path, f"{folder}-{path.stem}", heading, caption.format(heading))
+        parts.append(f"<h3>{escape(heading)}</h3>{figure}")
+    return "\n".join(parts)
+
+
+def _run_table(sources: Sources) -> str:
+    rows = [
+        (
+            *(run[key] for key in ("dataset", "model", "loss")),
+            int(run["seed"]),
+            _status(run["status"]),
+            run["device"],
+            (f"{float(run['wall_seconds'] or 0):,.1f}", run["wall_seconds"] or 0),
+            run["message"],
+        )
+        for run in sources.runs
+    ]
+    for path in sources.missing:
+        *setting, seed = path.split("/")
+        rows.append((*setting, int(seed.removeprefix("seed")), _status("missing"), "", "", "left no record"))
+    return boxed(plain_table("runs", "Every run of the configuration", RUN_COLUMNS, rows))
+
+
+def _status(status: str) -> Markup:
+    good = status == "ok"
+    return Markup(
+        f'<span class="status {"good" if good else "bad"}">{"✓" if good else "✗"} {escape(status)}</span>'
+    )
+
+
+def _costs(sources: Sources) -> str:
+    rows = [
+        (
+            cost.rule,
+            cost.jobs,
+            (duration(cost.seconds), cost.seconds),
+            (duration(cost.longest), cost.longest),
+            "" if cost.memory is None else (f"{cost.memory:,.0f}", cost.memory),
+        )
+        for cost in sources.costs
+    ]
+    return boxed(plain_table("cost", "Wall time and memory of the measured jobs", COST_COLUMNS, rows))
+
+
+def _origins(sources: Sources) -> str:
+    rows = [
+        (name, value, count)
+        for name, values in sources.provenance.items()
+        for value, count in sorted(values.items(), key=lambda item: -item[1])
+    ]
+    title = "Software and hardware behind the runs"
+    return boxed(plain_table("provenance", title, ("What", "Value", "Runs"), rows))

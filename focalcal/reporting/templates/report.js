@@ -1,0 +1,145 @@
+"use strict";
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  document.documentElement.classList.add("js");
+
+  // Pages: the address's fragment names a page, or something on a page.
+  const pages = all(".page");
+  const show = (moveFocus) => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const page = (target && target.closest(".page")) || pages[0];
+    pages.forEach((other) => other.classList.toggle("current", other === page));
+    all("nav a").forEach((link) => {
+      if (link.hash === "#" + page.id) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    });
+    const current = document.querySelector("nav a[aria-current]");
+    current.parentElement.scrollLeft = current.offsetLeft - 40;
+    if (target && target !== page) target.scrollIntoView();
+    else window.scrollTo(0, 0);
+    if (moveFocus) page.querySelector("h2").focus({ preventScroll: true });
+  };
+  window.addEventListener("hashchange", () => show(true));
+
+  // Tables: sort by a press on a heading, filter by words, show many rows only when asked.
+  const FIRST_ROWS = 60, FEW_ROWS = 6;
+  const keyOf = (row, column) => {
+    const cell = row.cells[column];
+    if (!cell) return "";
+    return cell.dataset.v !== undefined && cell.dataset.v !== "" ? Number(cell.dataset.v) : cell.textContent.trim();
+  };
+  const compare = (a, b) => {
+    if (a === "" || b === "") return (a === "") - (b === "");
+    return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+  };
+  const enhance = (table) => {
+    const groups = all("tbody", table).map((body) => [...body.rows]);
+    const rows = groups.flat();
+    if (rows.length < 2) return;
+    const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+    const state = { column: -1, direction: 1, words: [], limit: FIRST_ROWS };
+    const box = table.closest(".table-box");
+    const tools = document.createElement("div");
+    tools.className = "tools";
+    const label = document.createElement("label");
+    const input = document.createElement("input");
+    input.type = "search";
+    input.placeholder = "words, in any order";
+    label.append("Filter ", input);
+    const count = document.createElement("span");
+    count.setAttribute("role", "status");
+    const more = document.createElement("button");
+    more.type = "button";
+    tools.append(label, count, more);
+    if (rows.length > FEW_ROWS) box.prepend(tools);
+    const keep = (row) => state.words.every((word) => texts.get(row).includes(word));
+    const sorted = () => {
+      if (state.column < 0) return groups;
+      const order = (a, b) => {
+        const [x, y] = [keyOf(a, state.column), keyOf(b, state.column)];
+        return x === "" || y === "" ? compare(x, y) : state.direction * compare(x, y);
+      };
+      return [[...rows].sort(order)];
+    };
+    const draw = () => {
+      all("tbody", table).forEach((body) => body.remove());
+      let shown = 0, matching = 0;
+      for (const group of sorted()) {
+        const body = document.createElement("tbody");
+        for (const row of group) {
+          if (!keep(row)) continue;
+          matching += 1;
+          if (shown < state.limit) { body.append(row); shown += 1; }
+        }
+        if (body.rows.length) table.append(body);
+      }
+      count.textContent = shown < matching || matching < rows.length ? `${shown} of ${rows.length} rows` : `${rows.length} rows`;
+      more.hidden = shown === matching;
+      more.textContent = `Show all ${matching}`;
+    };
+    input.addEventListener("input", () => { state.words = input.value.toLowerCase().split(/\s+/).filter(Boolean); draw(); });
+    more.addEventListener("click", () => { state.limit = Infinity; draw(); });
+    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    heads.forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const again = state.column === column;
+        if (again && state.direction === -1) state.column = -1;
+        else { state.direction = again ? -1 : 1; state.column = column; }
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        if (state.column >= 0) head.setAttribute("aria-sort", state.direction > 0 ? "ascending" : "descending");
+        draw();
+      });
+    });
+    draw();
+  };
+  all("table.data").forEach(enhance);
+  all(".scroll").forEach((region) => {
+    const caption = region.querySelector("caption");
+    if (caption) region.setAttribute("aria-label", caption.textContent);
+  });
+
+  // Figures of one dataset and model at a time; a choice on one figure holds for the others.
+  const choose = (name) => all(".places").forEach((block) => {
+    const select = block.querySelector("select");
+    const option = [...select.options].find((candidate) => candidate.text === name);
+    if (option) select.value = option.value;
+    all("figure", block).forEach((figure) => { figure.hidden = figure.dataset.place !== select.value; });
+  });
+  all(".places select").forEach((select) => {
+    if (select.options.length === 1) select.disabled = true;
+    select.addEventListener("change", () => choose(select.selectedOptions[0].text));
+  });
+  choose("");
+
+  // Enlarged figures.
+  const viewer = document.getElementById("viewer");
+  const large = viewer.querySelector("img");
+  let scale = 1;
+  const resize = () => { large.style.width = `${Math.round(large.naturalWidth * scale)}px`; };
+  all(".zoom").forEach((button) => button.addEventListener("click", () => {
+    const image = button.querySelector("img");
+    large.src = image.src;
+    large.alt = image.alt;
+    viewer.showModal();
+    large.decode().then(() => { scale = Math.max(0.5, Math.min(1, (window.innerWidth - 60) / large.naturalWidth)); resize(); });
+  }));
+  document.getElementById("larger").addEventListener("click", () => { scale = Math.min(4, scale * 1.25); resize(); });
+  document.getElementById("smaller").addEventListener("click", () => { scale = Math.max(0.2, scale / 1.25); resize(); });
+  viewer.addEventListener("click", (event) => { if (event.target === viewer) viewer.close(); });
+
+  // Light, dark, or what the system says.
+  const themes = ["automatic", "light", "dark"];
+  const button = document.getElementById("theme");
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const next = themes[(themes.indexOf(document.documentElement.dataset.theme || "automatic") + 1) % 3];
+    if (next === "automatic") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    button.textContent = `Theme: ${next}`;
+  });
+  show(false);
+})();
