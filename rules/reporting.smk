@@ -374,7 +374,7 @@ rule claims:
 
 
 rule report:
-    """Everything in one HTML file that opens offline."""
+    """Everything in one HTML file that opens offline; beside it the resolved configuration."""
     input:
         records=collect("results/runs/{run}/run.json", run=GRID.paths),
         data=collect("results/data/{dataset}.json", dataset=GRID.datasets),
@@ -386,7 +386,8 @@ rule report:
         figures=layout.figure_files("png") + PLACES.all_figures("png"),
         theory=rules.theory_all.input,
     output:
-        "results/report.html",
+        report="results/report.html",
+        config="results/config.json",
     log:
         "logs/report.log",
     benchmark:
@@ -403,7 +404,8 @@ rule report:
         "python -m workflow_scripts.report"
         " --spec {params.spec:q}"
         " --results results"
-        " --output {output:q}"
+        " --output {output.report:q}"
+        " --config {output.config:q}"
         " > {log:q} 2>&1"
 
 

@@ -9,22 +9,26 @@ from pathlib import Path
 
 from focalcal.reporting import report, report_sources
 from focalcal.workflow import grid
-from focalcal.workflow.io import write_text
+from focalcal.workflow.io import write_json, write_text
 from focalcal.workflow.provenance import ROOT
 from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the report of one results folder."""
+    """Write the report of one results folder, and the configuration it was made from."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="the whole configuration, as JSON")
     parser.add_argument(
         "--results", required=True, type=Path, help="folder with tables/, figures/, runs/, ..."
     )
     parser.add_argument("--output", required=True, type=Path, help="report to write, .html")
+    parser.add_argument(
+        "--config", required=True, type=Path, help="the resolved configuration to write, .json"
+    )
     arguments = parser.parse_args(argv)
     config = arguments.spec
     sources = report_sources.read_sources(arguments.results, config, grid.build(config, ROOT))
+    write_json(arguments.config, config)
     write_text(arguments.output, report.report_html(sources, config["report"]["title"]))
     logging.getLogger(__name__).info("wrote %s: %s", arguments.output, report.summary_line(sources))
 
