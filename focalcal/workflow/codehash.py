@@ -51,7 +51,9 @@ def import_closure(root: Path, entry_point: str) -> tuple[str, ...]:
 @functools.cache
 def module_digest(path: Path) -> str:
     """Return the digest of one module's syntax tree, without comments, docstrings and layout."""
-    return _shorten(repr(_canonical(_syntax_tree(path))).encode())
+    parts: list[str] = []
+    _spell_out(_syntax_tree(path), parts)
+    return _shorten("\0".join(parts).encode())
 
 
 @functools.cache
@@ -63,16 +65,24 @@ def _shorten(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
 
 
-def _canonical(node: object) -> object:
-    """Return a nested tuple that is equal for two syntax trees exactly when they are the same program."""
+def _spell_out(node: object, parts: list[str]) -> None:
+    """Append a spelling of a syntax tree that is the same for two trees exactly when they are one program."""
     if isinstance(node, ast.AST):
-        # An empty field is left out: a newer Python's extra optional fields are then invisible.
-        fields = (pair for pair in ast.iter_fields(node) if pair[0] not in _IGNORED_FIELDS)
-        kept = tuple((name, _canonical(value)) for name, value in fields if value not in (None, []))
-        return (type(node).__name__, *kept)
-    if isinstance(node, list):
-        return tuple(_canonical(item) for item in _without_docstring(node))
-    return (type(node).__name__, repr(node))
+        parts.append(f"({type(node).__name__}")
+        for field in node._fields:
+            value = getattr(node, field, None)
+            # An empty field is left out: a newer Python's extra optional fields are then invisible.
+            if field not in _IGNORED_FIELDS and value is not None and value != []:
+                parts.append(field)
+                _spell_out(value, parts)
+        parts.append(")")
+    elif isinstance(node, list):
+        parts.append("[")
+        for item in _without_docstring(node):
+            _spell_out(item, parts)
+        parts.append("]")
+    else:
+        parts.append(f"{type(node).__name__} {node!r}")
 
 
 def _without_docstring(items: list) -> list:
@@ -94,7 +104,7 @@ def _direct_imports(root: Path, path: str) -> tuple[str, ...]:
 def _imported_names(tree: ast.Module, path: str) -> Iterator[str]:
     """Yield each dotted name a module imports; `from a import b` gives `a.b`, be b a module or not."""
     package = Path(path).parent.parts
-    for node in _running_nodes(tree):
+    for node in _running_statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -104,13 +114,23 @@ def _imported_names(tree: ast.Module, path: str) -> Iterator[str]:
             yield from (f"{prefix}.{alias.name}" for alias in node.names)
 
 
-def _running_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a tree, but for the bodies of `if TYPE_CHECKING:`."""
-    yield node
-    guarded = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-    children = node.orelse if guarded else ast.iter_child_nodes(node)
-    for child in children:
-        yield from _running_nodes(child)
+def _running_statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the statements of a tree, but for the bodies of `if TYPE_CHECKING:`."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        children = node.orelse if _is_for_types(node) else ast.iter_child_nodes(node)
+        # No expression holds an import, and most nodes of a tree are expressions.
+        waiting.extend(child for child in children if not isinstance(child, ast.expr))
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    """Return whether a node is `if TYPE_CHECKING:` or `if typing.TYPE_CHECKING:`."""
+    if not isinstance(node, ast.If):
+        return False
+    name = node.test.attr if isinstance(node.test, ast.Attribute) else getattr(node.test, "id", None)
+    return name == "TYPE_CHECKING"
 
 
 def _modules_of(root: Path, name: str) -> Iterator[str]:
