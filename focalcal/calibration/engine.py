@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from focalcal.calibration import calibrators, metrics
 from focalcal.calibration.calibrators import Calibrator, Settings
 from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS
+from focalcal.calibration.focal_table import check_gammas
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import temperature_grid
+from focalcal.calibration.objective import Objective, check_temperatures
+from focalcal.calibration.search import checked_temperatures, temperature_grid
 from focalcal.workflow.errors import UserError
 from focalcal.workflow.io import atomic_output, write_json, write_text
 
@@ -75,16 +76,22 @@ def settings_of(spec: Mapping[str, Any]) -> Settings:
         _check_name("methods", method, METHODS)
     for criterion in spec["criteria"]:
         _check_name("criteria", criterion, CRITERIA)
+    gammas = tuple(float(gamma) for gamma in spec["gammas"])
     grid = spec["temperatures"]
     try:
-        return Settings(
-            gammas=tuple(float(gamma) for gamma in spec["gammas"]),
-            temperatures=temperature_grid(grid["start"], grid["stop"], grid["step"]),
-            bins=spec["bins"],
-            adaece=spec["adaece"],
-        )
+        check_gammas(gammas)
+        temperatures = checked_temperatures(temperature_grid(grid["start"], grid["stop"], grid["step"]))
+        check_temperatures(temperatures)
+        metrics.check_binning(spec["bins"], "mass", spec["adaece"])
     except ValueError as error:
         raise UserError(f"calibration settings: {error}") from None
+    for method in set(spec["methods"]) & {"fts-line", "fts-continuous"}:
+        if len(set(gammas)) < 2 or len(temperatures) < 2:
+            raise UserError(
+                f"calibration method {method!r} searches between the ends of the grids, but gammas has "
+                f"{len(set(gammas))} and temperatures {len(temperatures)} values; allowed: two or more each"
+            )
+    return Settings(gammas, temperatures, spec["bins"], spec["adaece"])
 
 
 def validation_surfaces(objective: Objective, settings: Settings) -> dict[str, NDArray]:

@@ -18,7 +18,9 @@ from focalcal.calibration.vector_math import LANES, TERMS
 TOLERANCE = 1e-12
 """Largest relative error of f that is accepted."""
 SMALLEST_U, LARGEST_U = 0.5, 64.0
-LEADING_DIGITS = range(2, 8)
+SMALLEST_GAMMA, LARGEST_GAMMA = -1.0, 100.0
+FEWEST_DIGITS = 2
+"""Leading binary digits of the coarsest segments; gamma 5 needs 2, gamma 100 needs 5."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,23 @@ class FocalTable:
 
 
 def build(gammas: Sequence[float]) -> FocalTable:
-    """Return the table with the fewest segments that is accurate for all gammas, each >= -1."""
-    for digits in LEADING_DIGITS:
+    """Return the table with the fewest segments that is accurate for all gammas, each from -1 to 100."""
+    check_gammas(gammas)
+    digits = FEWEST_DIGITS
+    table = _build(gammas, digits)
+    while _error(gammas, table) > TOLERANCE:
+        digits += 1
         table = _build(gammas, digits)
-        if _error(gammas, table) <= TOLERANCE:
-            return table
-    raise ValueError(f"gammas go up to {max(gammas)}; the search supports -1 to 100")
+    return table
+
+
+def check_gammas(gammas: Sequence[float]) -> None:
+    """Raise ValueError unless all gammas are within bounds."""
+    low, high = np.min(gammas), np.max(gammas)
+    if not (low >= SMALLEST_GAMMA and high <= LARGEST_GAMMA):
+        raise ValueError(
+            f"gamma has values from {low} to {high}; expected {SMALLEST_GAMMA:g} to {LARGEST_GAMMA:g}"
+        )
 
 
 def focal_factor(u: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:

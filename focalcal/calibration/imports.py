@@ -126,7 +126,7 @@ def _named(arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
 
 def _read_csv(path: Path) -> dict[str, NDArray]:
     try:
-        return _from_table(pd.read_csv(path, float_precision="round_trip"), path)
+        return _from_table(pd.read_csv(path), path)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise UserError(
             f"{path} is not a readable CSV table ({error}); write it again with a header"
@@ -210,8 +210,8 @@ def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> ND
     if zeros or ones:
         warnings.append(
             f"{name}: {zeros} probabilities are exactly 0 and {ones} exactly 1; rounding has lost their "
-            f"logits, so results for confident samples are distorted (0 is read as {SMALLEST_PROBABILITY:.1e}); "
-            f"save logits instead"
+            f"logits, so results for confident samples are distorted (0 is read as "
+            f"{SMALLEST_PROBABILITY:.1e}); save logits instead"
         )
     return np.log(np.maximum(values.astype(np.float64), SMALLEST_PROBABILITY))
 

@@ -5,6 +5,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +44,8 @@ def load(path: str | os.PathLike[str]) -> RunLogits:
 def read_npz(path: Path) -> dict[str, NDArray]:
     """Return all arrays of a `.npz` file; pickled objects are refused."""
     try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise UserError(
-                f"{path} holds one array without a name; allowed: a .npz file, as np.savez writes it"
-            )
-        with archive:
-            return {name: archive[name] for name in archive.files}
+        with path.open("rb") as file:
+            return _arrays_of(np.load(file, allow_pickle=False), path)
     except FileNotFoundError:
         raise UserError(f"{path} is no file; allowed: an existing file; correct the path") from None
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -59,8 +55,14 @@ def read_npz(path: Path) -> dict[str, NDArray]:
                 f"save them with np.savez"
             ) from None
         raise UserError(
-            f"{path} is not a readable .npz file ({error}); write it again with np.savez"
+            f"{path} is not a readable .npz file ({error}); allowed: what np.savez writes; write it again"
         ) from None
+
+
+def _arrays_of(loaded: Any, path: Path) -> dict[str, NDArray]:
+    if isinstance(loaded, np.ndarray):
+        raise UserError(f"{path} holds one array without a name; allowed: what np.savez writes; write it so")
+    return {name: loaded[name] for name in loaded.files}
 
 
 def from_arrays(arrays: dict[str, NDArray], source: str) -> RunLogits:

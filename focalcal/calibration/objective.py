@@ -16,7 +16,6 @@ from focalcal.theory.psi import log_psi
 LARGEST_LOGIT = 1e300
 """Above this a difference of two logits, divided by a small temperature, could overflow float64."""
 SMALLEST_TEMPERATURE = 1e-4
-LARGEST_GAMMA = 100.0
 OMITTED = 1e-13
 """What all classes together may contribute to a normaliser and still be left out of it."""
 
@@ -73,7 +72,11 @@ class Objective:
 
     def focal_losses(self, gamma: float, temperatures: ArrayLike) -> NDArray[np.float64]:
         """Return the mean focal loss of softmax(logits / T) at each temperature, float64 (t,)."""
-        _check_points(np.array([gamma]), temperatures)
+        if not 0.0 <= gamma <= focal_table.LARGEST_GAMMA:
+            raise ValueError(
+                f"gamma is {gamma}; expected 0 to {focal_table.LARGEST_GAMMA:g} for the focal loss"
+            )
+        check_temperatures(temperatures)
         temperatures = np.asarray(temperatures, dtype=np.float64)
         out = np.empty(len(temperatures))
         kernel = compiled.focal_losses()
@@ -91,7 +94,7 @@ class Objective:
         self, gammas: NDArray[np.float64], temperatures: NDArray[np.float64], criteria: int
     ) -> NDArray[np.float64]:
         """Return (criteria, temperatures, gammas) for gammas (1, g), the same everywhere, or (t, 1)."""
-        _check_points(gammas, temperatures)
+        check_temperatures(temperatures)
         table = focal_table.build(np.unique(gammas))
         columns = np.searchsorted(np.unique(gammas), gammas)
         width = -(-gammas.shape[1] // focal_table.LANES) * focal_table.LANES
@@ -146,11 +149,8 @@ def checked_logits(logits: ArrayLike) -> NDArray[np.float64]:
     return logits
 
 
-def _check_points(gammas: NDArray[np.float64], temperatures: ArrayLike) -> None:
-    if not np.all((gammas >= -1.0) & (gammas <= LARGEST_GAMMA)):
-        raise ValueError(
-            f"gamma has values from {np.min(gammas)} to {np.max(gammas)}; expected -1 to {LARGEST_GAMMA:g}"
-        )
+def check_temperatures(temperatures: ArrayLike) -> None:
+    """Raise ValueError unless all temperatures are within bounds."""
     low, high = np.min(temperatures), np.max(temperatures)
     if not (low >= SMALLEST_TEMPERATURE and np.isfinite(high)):
         raise ValueError(

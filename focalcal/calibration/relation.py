@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import CRITERIA
-from focalcal.calibration.search import bound_hit
+from focalcal.calibration.fit import bound_hit
 
 SEARCH_METHODS = ("fts", "fts-line", "fts-continuous")
 """Grid, line and continuous search of the same two parameters; `ts` is the one-parameter baseline."""
@@ -38,12 +38,11 @@ def best_temperatures(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
 
 
 def linear_relations(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
-    """Return, for each criterion, the least-squares line T = intercept + slope * gamma through the best
-    points.
+    """Return, for each criterion, the least-squares line T = intercept + slope * gamma.
 
-    Points at the end of the temperature grid are left out: their true optimum is elsewhere. Rows: criterion,
-    intercept, slope, r_squared, largest_deviation (in T), points, left_out; the four results are None with
-    fewer than two points, r_squared also where all points have the same T.
+    It goes through `best_temperatures`, but for those at the end of the grid, whose true optimum is
+    elsewhere. Rows: criterion, intercept, slope, r_squared, largest_deviation (in T), points, left_out; the
+    four results are None with fewer than two points, r_squared also where all points have the same T.
     """
     points = best_temperatures(surfaces)
     return [

@@ -1,7 +1,6 @@
 """Search for the gamma and temperature that minimise a criterion on validation data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import continuous
 from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.fit import Fit, bound_hit
 from focalcal.calibration.objective import Objective
 
 K24_GAMMAS = (-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0)
@@ -16,24 +16,10 @@ K24_TEMPERATURES = tuple(i / 100 for i in range(1, 501))
 """The grids of K24 Sec. 5.1; the temperatures are the nearest floats of 0.01, 0.02, ..., 5.00."""
 
 
-@dataclass(frozen=True)
-class Fit:
-    """What a search found."""
-
-    gamma: float
-    temperature: float
-    score: float | None
-    """The criterion at (gamma, temperature) on the data searched on; None where nothing was searched."""
-    evaluations: int
-    """How many (gamma, temperature) points were evaluated: the search's cost."""
-    temperature_bound: str = "none"
-    """Whether the temperature is the "low" or "high" end of its range: the optimum may lie outside."""
-    gamma_bound: str = "none"
-    """The same of gamma, where all values between its ends were searched."""
-
-
 def temperature_grid(start: float, stop: float, step: float) -> NDArray[np.float64]:
     """Return start, start + step, ... up to stop, each the nearest float of its decimal value."""
+    if not step > 0:
+        raise ValueError(f"the step of temperatures is {step}; expected a number above 0")
     first, last, width = (Decimal(str(value)) for value in (start, stop, step))
     return np.array([float(first + i * width) for i in range(int((last - first) / width) + 1)])
 
@@ -128,14 +114,6 @@ def focal_loss_search(objective: Objective, training_gamma: float, temperatures:
         evaluations=len(temperatures),
         temperature_bound=bound_hit(temperatures[best], temperatures),
     )
-
-
-def bound_hit(value: float, values: ArrayLike) -> str:
-    """Return whether `value` is the smallest ("low") or largest ("high") of several values, else "none"."""
-    low, high = np.min(values), np.max(values)
-    if low == high:
-        return "none"
-    return "low" if value <= low else "high" if value >= high else "none"
 
 
 def _argmin(scores: NDArray[np.float64], criterion: str) -> int:

@@ -1,0 +1,191 @@
+import numpy as np
+import pytest
+
+from focalcal.calibration import calibrators
+from focalcal.calibration.calibrators import (
+    Calibrator,
+    FocalLossTemperature,
+    FocalLossTemperatureThenRecovery,
+    FocalTemperatureScaling,
+    Recovery,
+    RecoveryThenTemperature,
+    Settings,
+    TemperatureScaling,
+    TemperatureThenRecovery,
+    Uncalibrated,
+)
+from focalcal.calibration.catalogue import CRITERIA, METHODS
+from focalcal.calibration.criteria import criterion_value, focal_loss_of_logs
+from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
+from focalcal.theory.psi import log_psi, psi
+from tests.unit.calibration.logit_sets import SETS, like_a_network
+
+LOGITS, LABELS = like_a_network(300, 6, seed=50)
+TEST_LOGITS, TEST_LABELS = like_a_network(200, 6, seed=51)
+SETTINGS = Settings(gammas=(-0.5, 0.5, 2.0), temperatures=np.arange(1, 41) / 10)
+
+
+def softmax(logits, temperature):
+    scaled = np.exp((logits - logits.max(axis=1, keepdims=True)) / temperature)
+    return scaled / scaled.sum(axis=1, keepdims=True)
+
+
+def fitted(name, criterion="nll"):
+    own = METHODS[name].criteria
+    criterion = (own or (None,))[0] if own is not None else criterion
+    return (
+        getattr(calibrators, METHODS[name].calibrator)
+        .configured(criterion, SETTINGS, 2.0)
+        .fit(LOGITS, LABELS)
+    )
+
+
+def test_three_lines_give_focal_temperature_scaling_on_the_grids_of_k24():
+    fts = FocalTemperatureScaling().fit(LOGITS, LABELS)
+    probs = fts.predict_proba(TEST_LOGITS)
+    assert fts.gamma_ in K24_GAMMAS
+    assert fts.temperature_ in K24_TEMPERATURES
+    assert fts.evaluations_ == 4500
+    assert probs.shape == TEST_LOGITS.shape
+    np.testing.assert_allclose(probs, psi(softmax(TEST_LOGITS, fts.temperature_), fts.gamma_), atol=1e-12)
+
+
+def test_temperature_comes_before_the_focal_map():
+    fts = FocalTemperatureScaling("nll", gammas=[3.0], temperatures=[2.5]).fit(LOGITS, LABELS)
+    right = psi(softmax(TEST_LOGITS, 2.5), 3.0)
+    other_order = softmax(np.log(psi(softmax(TEST_LOGITS, 1.0), 3.0)), 2.5)
+    np.testing.assert_allclose(fts.predict_proba(TEST_LOGITS), right, atol=1e-12)
+    assert np.max(np.abs(right - other_order)) > 0.01
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_fits_keeps_predictions_and_gives_probabilities(name):
+    calibrator = fitted(name)
+    probs = calibrator.predict_proba(TEST_LOGITS)
+    np.testing.assert_allclose(probs.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_array_equal(probs.argmax(axis=1), TEST_LOGITS.argmax(axis=1))
+    np.testing.assert_allclose(np.log(probs), calibrator.predict_log_proba(TEST_LOGITS), atol=1e-9)
+    assert calibrator.bound_hit_ in ("none", "low", "high")
+    assert calibrator.gamma_bound_hit_ in ("none", "low", "high")
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].criteria is None])
+def test_score_is_the_criterion_of_the_predictions(name, criterion):
+    calibrator = fitted(name, criterion)
+    value = criterion_value(criterion, calibrator.predict_log_proba(LOGITS), LABELS, 15, "split")
+    assert calibrator.score_ == pytest.approx(value, abs=1e-11)
+    assert calibrator.score(LOGITS, LABELS) == pytest.approx(value, abs=0)
+
+
+def test_focal_temperature_scaling_is_never_worse_on_validation_than_temperature_scaling():
+    for criterion in CRITERIA:
+        ts = TemperatureScaling(criterion).fit(LOGITS, LABELS)
+        fts = FocalTemperatureScaling(criterion, gammas=(0.0, *K24_GAMMAS)).fit(LOGITS, LABELS)
+        assert fts.score_ <= ts.score_
+
+
+def test_temperature_scaling_is_focal_temperature_scaling_with_gamma_zero():
+    ts = TemperatureScaling("ece").fit(LOGITS, LABELS)
+    fts = FocalTemperatureScaling("ece", gammas=[0.0]).fit(LOGITS, LABELS)
+    assert (ts.gamma_, ts.temperature_, ts.score_) == (0.0, fts.temperature_, fts.score_)
+    np.testing.assert_allclose(
+        ts.predict_proba(TEST_LOGITS), softmax(TEST_LOGITS, ts.temperature_), atol=1e-14
+    )
+
+
+def test_uncalibrated_is_the_softmax():
+    calibrator = Uncalibrated().fit(LOGITS, LABELS)
+    np.testing.assert_allclose(calibrator.predict_proba(TEST_LOGITS), softmax(TEST_LOGITS, 1.0), atol=1e-14)
+    assert (calibrator.gamma_, calibrator.temperature_, calibrator.score_) == (0.0, 1.0, None)
+
+
+def test_recovery_is_psi_of_the_softmax():
+    calibrator = Recovery(2.0).fit(LOGITS, LABELS)
+    expected = psi(softmax(TEST_LOGITS, 1.0), 2.0)
+    np.testing.assert_allclose(calibrator.predict_proba(TEST_LOGITS), expected, atol=1e-12)
+    assert (calibrator.gamma_, calibrator.temperature_, calibrator.evaluations_) == (2.0, 1.0, 0)
+
+
+def test_both_orders_of_recovery_and_temperature():
+    after = RecoveryThenTemperature(2.0).fit(LOGITS, LABELS)
+    expected = softmax(np.log(psi(softmax(TEST_LOGITS, 1.0), 2.0)), after.temperature_)
+    np.testing.assert_allclose(after.predict_proba(TEST_LOGITS), expected, atol=1e-11)
+    before = TemperatureThenRecovery(2.0).fit(LOGITS, LABELS)
+    expected = psi(softmax(TEST_LOGITS, before.temperature_), 2.0)
+    np.testing.assert_allclose(before.predict_proba(TEST_LOGITS), expected, atol=1e-12)
+    assert after.gamma_ == before.gamma_ == 2.0
+
+
+def test_focal_loss_temperature_minimises_the_focal_loss():
+    calibrator = FocalLossTemperature(3.0, temperatures=SETTINGS.temperatures).fit(LOGITS, LABELS)
+    losses = [focal_loss_of_logs(log_psi(LOGITS, 0.0, t), LABELS, 3.0) for t in SETTINGS.temperatures]
+    assert calibrator.temperature_ == SETTINGS.temperatures[int(np.argmin(losses))]
+    assert calibrator.score_ == pytest.approx(min(losses), abs=1e-12)
+    assert calibrator.score(LOGITS, LABELS) == pytest.approx(min(losses), abs=1e-12)
+    assert calibrator.gamma_ == 0.0
+
+
+def test_focal_loss_temperature_then_recovery_applies_psi_at_the_same_temperature():
+    plain = FocalLossTemperature(3.0).fit(LOGITS, LABELS)
+    recovered = FocalLossTemperatureThenRecovery(3.0).fit(LOGITS, LABELS)
+    assert recovered.temperature_ == plain.temperature_
+    assert recovered.score(LOGITS, LABELS) == plain.score(LOGITS, LABELS)
+    expected = psi(softmax(TEST_LOGITS, plain.temperature_), 3.0)
+    np.testing.assert_allclose(recovered.predict_proba(TEST_LOGITS), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name", ["saturated", "all right", "all wrong", "constant", "two classes", "one sample", "huge"]
+)
+def test_extreme_data_fit_without_nan(name):
+    logits, labels = SETS[name]
+    for criterion in CRITERIA:
+        fts = FocalTemperatureScaling(criterion).fit(logits, labels)
+        assert np.isfinite(fts.score_)
+        assert np.isfinite(fts.predict_proba(logits)).all()
+        assert np.isfinite(fts.predict_log_proba(logits)).all()
+
+
+def test_all_right_data_end_at_the_smallest_temperature_and_say_so():
+    ts = TemperatureScaling().fit(*SETS["all right"])
+    assert (ts.temperature_, ts.bound_hit_) == (0.01, "low")
+
+
+def test_all_wrong_data_end_at_the_largest_temperature_and_say_so():
+    ts = TemperatureScaling().fit(*SETS["all wrong"])
+    assert (ts.temperature_, ts.bound_hit_) == (5.0, "high")
+
+
+def test_constant_logits_predict_the_uniform_distribution_at_any_temperature():
+    logits, labels = SETS["constant"]
+    fts = FocalTemperatureScaling().fit(logits, labels)
+    np.testing.assert_allclose(fts.predict_proba(logits), 0.2, atol=1e-12)
+    assert fts.score_ == pytest.approx(np.log(5.0), abs=1e-12)
+
+
+def test_float32_logits_give_the_result_of_their_float64_values():
+    narrow = LOGITS.astype(np.float32)
+    assert TemperatureScaling().fit(narrow, LABELS).score_ == TemperatureScaling().fit(LOGITS, LABELS).score_
+
+
+def test_unfitted_calibrator_says_so():
+    for read in (lambda c: c.predict_proba(LOGITS), lambda c: c.temperature_, lambda c: c.score_):
+        with pytest.raises(ValueError, match="this FocalTemperatureScaling is not fitted; call fit"):
+            read(FocalTemperatureScaling())
+
+
+def test_unknown_arguments_are_named():
+    with pytest.raises(ValueError, match="search is 'random'; expected one of grid, line, continuous"):
+        FocalTemperatureScaling(search="random")
+    with pytest.raises(ValueError, match="criterion is 'brier'; expected one of nll, ece, adaece"):
+        TemperatureScaling("brier").fit(LOGITS, LABELS)
+    with pytest.raises(ValueError, match="criterion is 'nll'; this calibrator minimises only 'focal'"):
+        FocalLossTemperature(2.0, "nll")
+    with pytest.raises(ValueError, match="criterion is 'ece'; the continuous search minimises only 'nll'"):
+        FocalTemperatureScaling("ece", search="continuous").fit(LOGITS, LABELS)
+
+
+def test_every_method_of_the_catalogue_names_a_calibrator():
+    for method in METHODS.values():
+        assert issubclass(getattr(calibrators, method.calibrator), Calibrator)

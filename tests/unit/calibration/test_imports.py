@@ -1,0 +1,312 @@
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import save_file
+
+from focalcal.calibration import imports, logits_io
+from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.workflow.errors import UserError
+from tests.unit.calibration.logit_sets import noisy
+from workflow_scripts import import_logits
+from workflow_scripts.entry import run
+
+VAL, TEST = noisy(12, 3, 1.0, 1), noisy(9, 3, 1.0, 2)
+ARRAYS = {"val_logits": VAL[0], "val_labels": VAL[1], "test_logits": TEST[0], "test_labels": TEST[1]}
+
+
+def softmax(logits):
+    exps = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return exps / exps.sum(axis=1, keepdims=True)
+
+
+def table(columns=("cat", "dog", "emu"), labels=None):
+    """Validation and test rows of one table, mixed."""
+    frame = pd.DataFrame(np.concatenate([VAL[0], TEST[0]]), columns=list(columns))
+    frame["label"] = np.concatenate([VAL[1], TEST[1]]) if labels is None else labels
+    frame["split"] = ["val"] * 12 + ["test"] * 9
+    return frame.iloc[::-1]
+
+
+def assert_is_the_run(logits, reverse=False):
+    order = slice(None, None, -1 if reverse else 1)
+    for split, (scores, labels) in ((logits.val, VAL), (logits.test, TEST)):
+        np.testing.assert_array_equal(split.logits, scores[order])
+        np.testing.assert_array_equal(split.labels, labels[order])
+        assert split.labels.dtype == np.int64
+
+
+def test_npz(tmp_path):
+    np.savez(tmp_path / "x.npz", **ARRAYS, meta="where it came from")
+    imported = imports.read(tmp_path / "x.npz", "logits")
+    assert_is_the_run(imported.logits)
+    assert imported.warnings == ()
+    assert len(imported.checksum) == 64
+
+
+def test_safetensors_with_names_the_other_way_round(tmp_path):
+    save_file(
+        {"_".join(name.split("_")[::-1]): value for name, value in ARRAYS.items()}, tmp_path / "x.safetensors"
+    )
+    assert_is_the_run(imports.read(tmp_path / "x.safetensors", "logits").logits)
+
+
+def test_csv_keeps_every_digit(tmp_path):
+    table().to_csv(tmp_path / "x.csv", index=False)
+    assert_is_the_run(imports.read(tmp_path / "x.csv", "logits").logits, reverse=True)
+
+
+def test_parquet(tmp_path):
+    table().to_parquet(tmp_path / "x.parquet", index=False)
+    assert_is_the_run(imports.read(tmp_path / "x.parquet", "logits").logits, reverse=True)
+
+
+def test_labels_may_be_names_of_class_columns(tmp_path):
+    names = np.array(["cat", "dog", "emu"])[np.concatenate([VAL[1], TEST[1]])]
+    table(labels=names).to_csv(tmp_path / "x.csv", index=False)
+    assert_is_the_run(imports.read(tmp_path / "x.csv", "logits").logits, reverse=True)
+
+
+def test_labels_mean_the_numbers_that_class_columns_are_named_by(tmp_path):
+    """Classes 1, 2, 3: label 1 is the first column, not the second."""
+    table(columns=("1", "2", "3"), labels=np.concatenate([VAL[1], TEST[1]]) + 1).to_csv(
+        tmp_path / "x.csv", index=False
+    )
+    assert_is_the_run(imports.read(tmp_path / "x.csv", "logits").logits, reverse=True)
+
+
+def test_posterior_and_float16_are_kept_as_float32(tmp_path):
+    half = {key: value.astype(np.float16) if "logits" in key else value for key, value in ARRAYS.items()}
+    np.savez(tmp_path / "x.npz", **half, val_posterior=softmax(VAL[0]))
+    logits = imports.read(tmp_path / "x.npz", "logits").logits
+    assert logits.val.logits.dtype == np.float32
+    np.testing.assert_array_equal(logits.val.logits, half["val_logits"].astype(np.float32))
+    np.testing.assert_array_equal(logits.val.posterior, softmax(VAL[0]))
+    assert logits.test.posterior is None
+
+
+def test_declared_probabilities_become_their_logarithms(tmp_path):
+    arrays = {key: softmax(value) if "logits" in key else value for key, value in ARRAYS.items()}
+    np.savez(tmp_path / "x.npz", **arrays)
+    imported = imports.read(tmp_path / "x.npz", "probabilities")
+    np.testing.assert_allclose(softmax(imported.logits.val.logits), softmax(VAL[0]), atol=1e-15)
+    assert imported.warnings == ()
+
+
+def test_saturated_probabilities_are_read_with_a_warning(tmp_path):
+    arrays = {
+        key: softmax(200 * value).astype(np.float32) if "logits" in key else value
+        for key, value in ARRAYS.items()
+    }
+    assert np.count_nonzero(arrays["val_logits"] == 0) > 0
+    np.savez(tmp_path / "x.npz", **arrays)
+    imported = imports.read(tmp_path / "x.npz", "probabilities")
+    assert np.isfinite(imported.logits.val.logits).all()
+    assert len(imported.warnings) == 2
+    assert "val_logits" in imported.warnings[0]
+    assert "exactly 0" in imported.warnings[0]
+    assert "save logits instead" in imported.warnings[0]
+
+
+def test_undeclared_probabilities_are_refused(tmp_path):
+    arrays = {key: softmax(value) if "logits" in key else value for key, value in ARRAYS.items()}
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(UserError, match=r"look like probabilities; .* `kind: probabilities`"):
+        imports.read(tmp_path / "x.npz", "logits")
+
+
+def test_logits_declared_as_probabilities_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", **ARRAYS)
+    with pytest.raises(UserError, match="declared as probabilities but has values from"):
+        imports.read(tmp_path / "x.npz", "probabilities")
+
+
+class Payload:
+    """Unpickling this would create a file."""
+
+    def __reduce__(self):
+        return (open, ("executed", "w"))
+
+
+@pytest.mark.parametrize("suffix", [".pkl", ".pickle", ".p", ".pt", ".pth", ".npz"])
+def test_pickles_are_refused_and_never_run(tmp_path, monkeypatch, suffix):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(pickle.dumps(Payload()))
+    with pytest.raises(UserError, match="run code when"):
+        imports.read(path, "logits")
+    assert not (tmp_path / "executed").exists()
+
+
+def test_object_arrays_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", **{**ARRAYS, "val_labels": np.array([None] * 12, dtype=object)})
+    with pytest.raises(UserError, match="holds pickled objects"):
+        imports.read(tmp_path / "x.npz", "logits")
+
+
+def corrupted(**changes):
+    return {**ARRAYS, **changes}
+
+
+def with_value(array, index, value):
+    array = array.copy()
+    array[index] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (
+            {"val_logits": VAL[0]},
+            "has no array 'val_labels'; it has val_logits; needed: val_logits, val_labels",
+        ),
+        ({"scores": VAL[0]}, "has no array 'val_logits'; it has scores"),
+        (
+            corrupted(val_logits=with_value(VAL[0], (3, 1), np.nan)),
+            r"val_logits\[3, 1\] is nan \(1 such values\)",
+        ),
+        (corrupted(test_logits=with_value(TEST[0], (0, 2), -np.inf)), r"test_logits\[0, 2\] is -inf"),
+        (corrupted(val_logits=VAL[0].ravel()), r"val_logits has shape \(36,\); it must be \(n, k\)"),
+        (corrupted(val_logits=np.zeros((0, 3))), r"val_logits has shape \(0, 3\)"),
+        (corrupted(val_logits=VAL[0][:, :1], val_labels=VAL[1] * 0), "val_logits has 1 class; at least 2"),
+        (corrupted(test_logits=np.zeros((9, 4))), "test_logits has 4 classes but val_logits has 3"),
+        (corrupted(val_logits=VAL[0].astype(int)), "val_logits has dtype int64; it must be floating point"),
+        (corrupted(val_labels=VAL[1][:5]), r"val_labels has shape \(5,\); it must be \(12,\)"),
+        (corrupted(val_labels=np.eye(3)[VAL[1]]), r"val_labels has shape \(12, 3\)"),
+        (corrupted(val_labels=VAL[1] + 0.5), "val_labels has dtype float64; labels must be integers 0..2"),
+        (corrupted(val_labels=VAL[1] + 1), "val_labels goes from 1 to 3; labels must be integers 0..2"),
+        (corrupted(val_labels=VAL[1] - 1), "val_labels goes from -1 to 1"),
+        (corrupted(val_posterior=np.zeros((12, 2))), r"val_posterior has shape \(12, 2\); it must be"),
+    ],
+)
+def test_faulty_arrays_are_named(tmp_path, arrays, message):
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(UserError, match=message):
+        imports.read(tmp_path / "x.npz", "logits")
+
+
+def test_whole_float_labels_are_accepted(tmp_path):
+    np.savez(tmp_path / "x.npz", **corrupted(val_labels=VAL[1].astype(np.float32)))
+    assert_is_the_run(imports.read(tmp_path / "x.npz", "logits").logits)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.drop(columns="label"), "has no column 'label'; it has cat, dog, emu, split"),
+        (lambda t: t.drop(columns="split"), "has no column 'split'"),
+        (lambda t: t.assign(split="train"), "column 'split' has 'train'; allowed: val, test"),
+        (lambda t: t.assign(file="a.png"), "column 'file' holds .*, not numbers"),
+        (lambda t: t.assign(label="cow"), "column 'label' has 'cow', which is no class column; allowed: cat"),
+        (lambda t: t.assign(label=7), "val_labels goes from 7 to 7; labels must be integers 0..2"),
+        (lambda t: t.assign(cat=np.nan), r"val_logits\[0, 0\] is nan"),
+        (lambda t: t.assign(split="val"), r"test_logits has shape \(0, 3\)"),
+    ],
+)
+def test_faulty_tables_are_named(tmp_path, change, message):
+    change(table()).to_csv(tmp_path / "x.csv", index=False)
+    with pytest.raises(UserError, match=message):
+        imports.read(tmp_path / "x.csv", "logits")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.npz", b"not a zip file", "not a readable .npz|run code"),
+        ("x.npz", b"PK\x03\x04 truncated", "not a readable .npz file"),
+        ("x.safetensors", b"nonsense", "not a readable safetensors file"),
+        ("x.csv", b"", "not a readable CSV table"),
+        ("x.csv", b"\xff\xfe\x00bad", "not a readable CSV table|has no column 'label'"),
+        ("x.parquet", b"nonsense", "not a readable Parquet table"),
+        ("x.mat", b"", r"has the suffix '.mat'; allowed: .npz, .safetensors, .csv, .parquet"),
+        ("x", b"", "has the suffix ''"),
+    ],
+)
+def test_unreadable_files_are_named(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        imports.read(tmp_path / name, "logits")
+
+
+def test_an_array_without_a_name_is_refused(tmp_path):
+    with (tmp_path / "x.npz").open("wb") as file:
+        np.save(file, VAL[0])
+    with pytest.raises(UserError, match="holds one array without a name"):
+        imports.read(tmp_path / "x.npz", "logits")
+
+
+def test_missing_file_and_unknown_kind_are_named(tmp_path):
+    with pytest.raises(UserError, match="is no file; allowed: an existing file"):
+        imports.read(tmp_path / "x.npz", "logits")
+    with pytest.raises(UserError, match="is no file"):
+        logits_io.load(tmp_path / "x.npz")
+    with pytest.raises(UserError, match="kind is 'scores'; allowed: logits, probabilities"):
+        imports.read(tmp_path / "x.npz", "scores")
+
+
+def test_written_logits_read_back_and_have_the_same_bytes(tmp_path):
+    original = RunLogits(Split(*VAL, softmax(VAL[0])), Split(*TEST))
+    for name in ("a.npz", "b.npz"):
+        logits_io.write(tmp_path / name, original)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    loaded = logits_io.load(tmp_path / "a.npz")
+    assert_is_the_run(loaded)
+    np.testing.assert_array_equal(loaded.val.posterior, original.val.posterior)
+
+
+def spec_of(path, kind="logits"):
+    return json.dumps(
+        {
+            "name": "mine",
+            "path": str(path),
+            "dataset": "d",
+            "model": "m",
+            "loss": "ce",
+            "seed": 1,
+            "kind": kind,
+        }
+    )
+
+
+def test_entry_point_writes_logits_and_record(tmp_path):
+    np.savez(tmp_path / "x.npz", **ARRAYS)
+    output, record = tmp_path / "logits.npz", tmp_path / "run.json"
+    spec = spec_of(tmp_path / "x.npz")
+    import_logits.main(["--spec", spec, "--output", str(output), "--record", str(record)])
+    assert_is_the_run(logits_io.load(output))
+    content = json.loads(record.read_text())
+    assert content["status"] == "ok"
+    assert content["spec"] == json.loads(spec)
+    assert content["classes"] == 3
+    assert content["sizes"] == {"val": 12, "test": 9}
+    assert "workflow_scripts/import_logits.py" in content["provenance"]["code"]
+    assert "focalcal/calibration/kernels.py" not in content["provenance"]["code"]
+
+
+def test_entry_point_logs_warnings_and_keeps_them(tmp_path, caplog):
+    arrays = {
+        key: np.eye(3)[value.argmax(axis=1)] if "logits" in key else value for key, value in ARRAYS.items()
+    }
+    np.savez(tmp_path / "x.npz", **arrays)
+    record = tmp_path / "run.json"
+    spec = spec_of(tmp_path / "x.npz", "probabilities")
+    import_logits.main(["--spec", spec, "--output", str(tmp_path / "l.npz"), "--record", str(record)])
+    assert "mine: " in caplog.text
+    assert len(json.loads(record.read_text())["warnings"]) == 2
+
+
+def test_entry_point_tells_a_mistake_in_one_line(tmp_path, capsys):
+    arguments = [
+        "--spec",
+        spec_of("nowhere.npz"),
+        "--output",
+        str(tmp_path / "a"),
+        "--record",
+        str(tmp_path / "b"),
+    ]
+    assert run(import_logits.main, arguments) == 2
+    assert capsys.readouterr().err.startswith("error: nowhere.npz is no file")
+    assert not (tmp_path / "a").exists()

@@ -1,0 +1,207 @@
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from focalcal.calibration import continuous, search
+from focalcal.calibration.fit import bound_hit
+from focalcal.calibration.objective import Objective
+from tests.unit.calibration.logit_sets import SETS, brute_force, like_a_network, noisy
+
+TEMPERATURES = np.arange(1, 101) / 20
+
+
+class Surface:
+    """An objective with given numbers instead of logits."""
+
+    def __init__(self, values):
+        self.values = np.array(values, dtype=float)
+
+    def surfaces(self, gammas, temperatures):
+        assert self.values.shape == (len(gammas), len(temperatures))
+        return {"nll": self.values, "ece": self.values, "adaece": self.values}
+
+
+def test_k24_grids_are_the_nearest_floats_of_their_decimals():
+    assert len(search.K24_TEMPERATURES) == 500
+    assert search.K24_TEMPERATURES[28] == 0.29
+    assert search.K24_TEMPERATURES[-1] == 5.0
+    np.testing.assert_array_equal(search.temperature_grid(0.01, 5.0, 0.01), search.K24_TEMPERATURES)
+    assert search.K24_GAMMAS == (-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [((0.1, 0.35, 0.1), [0.1, 0.2, 0.3]), ((1, 1, 0.5), [1.0]), ((0.5, 1e0, 2.5e-1), [0.5, 0.75, 1.0])],
+)
+def test_temperature_grid_ends_at_or_before_stop(arguments, expected):
+    assert search.temperature_grid(*arguments).tolist() == expected
+
+
+def test_grid_search_takes_the_first_of_equal_minima_by_gamma_then_temperature():
+    fit = search.grid_search(Surface([[3, 2, 1], [1, 1, 5]]), "nll", (0.5, -0.5), np.array([0.1, 0.2, 0.3]))
+    assert (fit.gamma, fit.temperature, fit.score, fit.evaluations) == (0.5, 0.3, 1.0, 6)
+    assert fit.temperature_bound == "high"
+
+
+@pytest.mark.parametrize(("values", "bound"), [([1, 2, 3], "low"), ([2, 1, 3], "none"), ([3, 2, 1], "high")])
+def test_grid_search_records_a_bound_hit(values, bound):
+    assert (
+        search.grid_search(Surface([values]), "ece", (0.0,), np.arange(1.0, 4.0)).temperature_bound == bound
+    )
+
+
+def test_bound_hit_of_a_single_value_is_none():
+    assert bound_hit(1.0, [1.0]) == "none"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_non_finite_objective_raises(bad):
+    with pytest.raises(FloatingPointError, match="criterion ece is not finite at 1 of 3 points"):
+        search.grid_search(Surface([[1.0, bad, 2.0]]), "ece", (0.0,), np.arange(1.0, 4.0))
+
+
+@pytest.mark.parametrize("criterion", ["nll", "ece", "adaece"])
+def test_grid_search_finds_the_brute_force_minimum(criterion):
+    logits, labels = SETS["like a network"]
+    temperatures = TEMPERATURES[::4]
+    fit = search.grid_search(Objective(logits, labels), criterion, (-0.5, 0.5, 2.0), temperatures)
+    slow = brute_force(logits, labels, [-0.5, 0.5, 2.0], list(temperatures))[criterion]
+    row, column = np.unravel_index(slow.argmin(), slow.shape)
+    assert (fit.gamma, fit.temperature) == ((-0.5, 0.5, 2.0)[row], temperatures[column])
+    assert fit.score == pytest.approx(slow.min(), abs=1e-12)
+
+
+def test_line_search_costs_three_temperature_scalings_and_stays_on_the_line():
+    logits, labels = SETS["moderate"]
+    objective = Objective(logits, labels)
+    fit = search.line_search(objective, "nll", (0.3, -0.5, 2.0), TEMPERATURES)
+    ends = [search.grid_search(objective, "nll", (gamma,), TEMPERATURES) for gamma in (-0.5, 2.0)]
+    assert fit.evaluations == 3 * len(TEMPERATURES)
+    share = (fit.gamma + 0.5) / 2.5
+    on_line = ends[0].temperature + share * (ends[1].temperature - ends[0].temperature)
+    assert fit.temperature == pytest.approx(on_line, abs=1e-12)
+    assert fit.score <= min(end.score for end in ends)
+    assert fit.score == pytest.approx(objective.points([fit.gamma], [fit.temperature])["nll"][0], abs=0)
+
+
+def test_line_search_needs_two_gammas():
+    with pytest.raises(ValueError, match=r"gammas has one value, 1\.0; a line needs two different ones"):
+        search.line_search(Objective(*SETS["moderate"]), "nll", (1.0, 1.0), TEMPERATURES)
+
+
+@pytest.mark.parametrize(
+    "name", ["moderate", "like a network", "three classes", "many classes", "repeated rows"]
+)
+def test_continuous_search_is_at_least_as_good_as_a_fine_grid(name):
+    objective = Objective(*SETS[name])
+    fit = search.continuous_search(objective, "nll", (-0.5, 5.0), TEMPERATURES)
+    fine = objective.nll(np.linspace(-0.5, 5.0, 111), np.linspace(TEMPERATURES[0], TEMPERATURES[-1], 400))
+    assert fit.score <= fine.min() + 1e-12
+    assert -0.5 <= fit.gamma <= 5.0
+    assert TEMPERATURES[0] <= fit.temperature <= TEMPERATURES[-1]
+    assert fit.evaluations < 2000
+
+
+def test_continuous_minimum_is_stationary_inside_the_rectangle():
+    objective = Objective(*like_a_network(500, 8, seed=33))
+    found = continuous.minimise(objective, (-0.9, 8.0), (0.01, 20.0))
+    step = 1e-4
+    around = objective.nll(found.gamma + np.array([-step, step]), [found.temperature])[:, 0]
+    assert abs(around[1] - around[0]) / (2 * step) < 1e-6
+    around = objective.nll([found.gamma], found.temperature * np.exp([-step, step]))[0]
+    assert abs(around[1] - around[0]) / (2 * step) < 1e-6
+
+
+def test_continuous_search_finds_the_better_of_two_basins():
+    """This set's NLL has local minima near gamma -0.9 and near 0.2; the second is lower."""
+    logits, labels = noisy(403, 34, 3.0, 5, noise=2.0)
+    objective = Objective(logits, labels)
+    gammas, temperatures = np.linspace(-0.9, 20, 105), np.geomspace(1, 20, 150)
+    profile = objective.nll(gammas, temperatures).min(axis=1)
+    assert (
+        np.count_nonzero((profile[1:-1] < profile[:-2]) & (profile[1:-1] < profile[2:]))
+        + (profile[0] < profile[1])
+        >= 2
+    )
+    assert continuous.minimise(objective, (-0.9, 20.0), (0.01, 50.0)).nll <= profile.min() + 1e-12
+
+
+def test_continuous_search_needs_a_range():
+    with pytest.raises(ValueError, match=r"gamma ranges over \(1\.0, 1\.0\)"):
+        search.continuous_search(Objective(*SETS["moderate"]), "nll", (1.0,), TEMPERATURES)
+
+
+def test_a_minimum_that_is_not_reached_raises(monkeypatch):
+    monkeypatch.setattr(continuous, "LARGEST_STEP_COUNT", 1)
+    with pytest.raises(FloatingPointError, match="not reached in 1 Newton steps"):
+        continuous.minimise(Objective(*SETS["moderate"]), (-0.5, 5.0), (0.01, 5.0))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_quadratic_minimum_over_a_rectangle_beats_a_grid_of_points(seed):
+    generator = np.random.default_rng(seed)
+    gradient, half = generator.normal(size=2), generator.normal(size=(2, 2))
+    hessian = half + half.T
+    low, high = -generator.random(2), generator.random(2)
+    best = continuous._minimise_quadratic(gradient, hessian, low, high)
+    assert np.all((low <= best) & (best <= high))
+    grid = np.stack(np.meshgrid(*np.linspace(low, high, 60).T), axis=-1).reshape(-1, 2)
+    values = grid @ gradient + 0.5 * np.sum((grid @ hessian) * grid, axis=1)
+    assert gradient @ best + 0.5 * best @ hessian @ best <= values.min() + 1e-12
+
+
+def test_continuous_search_records_both_bound_hits():
+    logits, labels = SETS["all right"]
+    fit = search.continuous_search(Objective(logits, labels), "nll", (0.0, 1.0), np.array([0.5, 1.0, 2.0]))
+    assert (fit.temperature, fit.temperature_bound) == (0.5, "low")
+    assert fit.gamma_bound in ("none", "high")
+    assert fit.score <= Objective(logits, labels).nll([1.0], [0.5])[0, 0] + 1e-12
+
+
+def test_continuous_search_refuses_criteria_that_are_not_smooth():
+    with pytest.raises(ValueError, match="criterion is 'ece'; the continuous search minimises only 'nll'"):
+        search.continuous_search(Objective(*SETS["moderate"]), "ece", (0.0, 1.0), TEMPERATURES)
+
+
+def test_unknown_criterion_is_named():
+    with pytest.raises(ValueError, match="criterion is 'mce'; expected one of nll, ece, adaece"):
+        search.grid_search(Objective(*SETS["moderate"]), "mce", (0.0,), TEMPERATURES)
+
+
+def test_focal_loss_search_with_gamma_zero_is_temperature_scaling_by_nll():
+    objective = Objective(*SETS["moderate"])
+    focal = search.focal_loss_search(objective, 0.0, TEMPERATURES)
+    plain = search.grid_search(objective, "nll", (0.0,), TEMPERATURES)
+    assert focal.temperature == plain.temperature
+    assert focal.score == pytest.approx(plain.score, abs=1e-12)
+
+
+def test_nll_temperature_agrees_with_scikit_learn():
+    """The continuous optimum of scikit-learn's temperature scaling, found here with gamma held at 0."""
+    generator = np.random.default_rng(5)
+    labels = generator.integers(0, 4, 1500)
+    features = generator.normal(size=(1500, 3)) + np.eye(4)[labels][:, :3] * 1.5
+    model = LogisticRegression(C=1e4).fit(features[:200], labels[:200])
+    calibrated = CalibratedClassifierCV(FrozenEstimator(model), method="temperature").fit(features, labels)
+    expected = 1 / float(calibrated.calibrated_classifiers_[0].calibrators[0].beta_)
+    found = continuous.minimise(
+        Objective(model.decision_function(features), labels), (0.0, 0.002), (0.05, 20.0)
+    )
+    assert found.temperature == pytest.approx(expected, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("temperatures", "message"),
+    [
+        ([], r"temperatures has shape \(0,\)"),
+        ([[1.0]], r"temperatures has shape \(1, 1\)"),
+        ([1.0, np.nan], "not finite and above 0"),
+        ([0.0, 1.0], "not finite and above 0"),
+        ([2.0, 1.0], "strictly ascending"),
+    ],
+)
+def test_bad_temperature_grids_are_named(temperatures, message):
+    with pytest.raises(ValueError, match=message):
+        search.checked_temperatures(temperatures)
