@@ -55,7 +55,7 @@ def record(spec: Mapping[str, Any], preparation: Preparation, path: Path) -> dic
 
 
 def _prepare_synthetic(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
-    data = prepare_gaussian(spec["name"], **spec["parameters"])
+    data = prepare_gaussian(spec["entry"].get("base", spec["name"]), **spec["parameters"])
     return Preparation(data, "generated", _numbered_classes(data))
 
 
@@ -68,8 +68,9 @@ def _prepare_download(spec: Mapping[str, Any], cache: Path) -> Preparation:
     """Return an official dataset with validation held out of its training set."""
     entry, parameters = spec["entry"], spec["parameters"]
     # A job's spec leaves out where to fetch from, which the registry knows.
-    sources = {} if "sources" in entry else registry.load_entry(spec["name"])
-    obtained = obtain(entry.get("base", spec["name"]), {**sources, **entry}, cache)
+    files_of = entry.get("base", spec["name"])
+    sources = {} if "sources" in entry else registry.load_entry(files_of)
+    obtained = obtain(files_of, {**sources, **entry}, cache)
     samples = parsers.parse(entry, obtained.folder)
     train, val = splits.shuffled_validation(
         samples.train_count, parameters["validation"], parameters["split_seed"]

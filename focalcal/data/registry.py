@@ -1,7 +1,8 @@
 """The datasets by name, standard library only: what each is, what its config may change, what a job is told.
 
 One TOML file a dataset in the folder `registry/`. A user's own dataset needs none: it is described in the
-config (`folder`, `npz`) or by a Python file `datasets/NAME.py`.
+config (`folder`, `npz`) or by a Python file `datasets/NAME.py`. With `base` the config gives a built-in
+dataset a second name, under which it has parameters of its own: `gauss-3-500: {base: gauss-3, sizes: ...}`.
 """
 
 import re
@@ -70,8 +71,8 @@ def job_spec(
     """
     settings = dict(settings or {})
     kind = _kind_of(name, settings, root)
-    if kind == "registry":
-        entry = load_entry(name)
+    if kind in {"registry", "base"}:
+        entry = load_entry(name) if kind == "registry" else _base_entry(name, settings.pop("base"))
         defaults = entry.pop("parameters", {})
         entry = {key: value for key, value in entry.items() if key not in _DESCRIPTIVE_KEYS}
     elif kind == "plugin":
@@ -134,6 +135,15 @@ def _check_together(where: str, entry: Mapping[str, Any], parameters: Mapping[st
         raise UserError(f"{where}.npz: {parameters['npz']!r} is no file in {str(Path.cwd())!r}")
 
 
+def _base_entry(name: str, base: Any) -> dict[str, Any]:
+    """Return the entry of the built-in dataset that `name` is a variant of, `base` naming its files."""
+    if not isinstance(base, str) or not (REGISTRY_FOLDER / f"{base}.toml").is_file():
+        known = ", ".join(sorted(file.stem for file in REGISTRY_FOLDER.glob("*.toml")))
+        raise UserError(f"datasets.{name}.base: must be a built-in dataset ({known}), not {base!r}")
+    # A base of the registry's own goes first: that is where files are.
+    return {"base": base, **load_entry(base)}
+
+
 def _plugin_code(root: Path, file: str) -> list[str]:
     try:
         return list(code_version(root, file))
@@ -149,6 +159,7 @@ def _kind_of(name: str, settings: Mapping[str, Any], root: Path) -> str:
     definitions = {
         "folder": ("the key folder", "folder" in settings),
         "npz": ("the key npz", "npz" in settings),
+        "base": ("the key base", "base" in settings),
         "plugin": (f"the file {PLUGIN_FOLDER}/{name}.py", (root / PLUGIN_FOLDER / f"{name}.py").is_file()),
         "registry": ("the built-in dataset of that name", (REGISTRY_FOLDER / f"{name}.toml").is_file()),
     }

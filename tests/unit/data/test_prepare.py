@@ -183,6 +183,21 @@ def test_a_spec_without_sources_uses_those_of_the_registry(monkeypatch, tmp_path
     with pytest.raises(UserError, match="enough"):
         prepare(registry.job_spec("cifar10-s"), tmp_path)
     assert asked == [("cifar10", ["http", "http", "npm", "http"], tmp_path)]
+    with pytest.raises(UserError, match="enough"):
+        prepare(registry.job_spec("mine", {"base": "cifar10-s", "fraction": 0.2}), tmp_path)
+    assert asked[1] == asked[0]
+
+
+def test_a_variant_of_a_gaussian_problem_shares_validation_and_test(tmp_path):
+    sizes = {"train": 50, "val": 30, "test": 40}
+    base = prepare(registry.job_spec("gauss-3", {"sizes": sizes}), tmp_path).data
+    spec = registry.job_spec("small", {"base": "gauss-3", "sizes": {**sizes, "train": 20}})
+    variant = prepare(spec, tmp_path).data
+    assert len(variant.train_indices) == 20
+    for split in ("val", "test"):
+        np.testing.assert_array_equal(
+            variant.inputs[variant.indices(split)], base.inputs[base.indices(split)]
+        )
 
 
 def test_own_folder(tmp_path):

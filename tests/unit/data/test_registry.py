@@ -164,6 +164,19 @@ def test_a_derived_dataset_has_its_bases_entry():
     assert derived["name"] == "cifar10-s"
 
 
+def test_a_variant_of_a_built_in_dataset_has_its_entry_and_parameters_of_its_own():
+    variant = registry.job_spec("gauss-3-500", {"base": "gauss-3", "sizes": {"train": 500}})
+    base = registry.job_spec("gauss-3", {"sizes": {"train": 500}})
+    assert variant["name"] == "gauss-3-500"
+    assert variant["entry"] == {**base["entry"], "base": "gauss-3"}
+    assert variant["parameters"] == base["parameters"]
+    # Files of a derived dataset are those of the dataset it is derived from.
+    assert (
+        registry.job_spec("cifar10-t", {"base": "cifar10-s", "fraction": 0.5})["entry"]["base"] == "cifar10"
+    )
+    assert registry.job_spec("cifar10-v", {"base": "cifar10"})["entry"]["base"] == "cifar10"
+
+
 def test_settings_go_over_defaults():
     spec = registry.job_spec("gauss-10", {"sizes": {"test": 50}, "noise": 2})
     assert spec["parameters"] == {
@@ -215,6 +228,14 @@ def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
         ("cifar10-s", {"fraction": 1.5}, "fraction: must be a number above 0 and at most 1, not 1.5"),
         ("cifar10", {"folder": "x"}, "defined more than once, by the key folder and the built-in dataset"),
         ("own", {"folder": "x", "npz": "y"}, "defined more than once, by the key folder and the key npz"),
+        (
+            "own",
+            {"base": "gauss-4"},
+            r"datasets\.own\.base: must be a built-in dataset \(cifar10, .*'gauss-4'",
+        ),
+        ("own", {"base": 3}, r"datasets\.own\.base: must be a built-in dataset .*, not 3"),
+        ("own", {"base": "gauss-3", "size": 3}, r"own\.size: unknown key; allowed: sizes, seed, noise"),
+        ("gauss-3", {"base": "gauss-10"}, "more than once, by the key base and the built-in dataset"),
         ("own", {"folder": "nowhere"}, r"datasets\.own\.folder: 'nowhere' is no folder in"),
         ("own", {"npz": "nowhere.npz"}, r"datasets\.own\.npz: 'nowhere\.npz' is no file in"),
         ("own", {"folder": 5}, r"datasets\.own\.folder: must be a path, not 5"),
@@ -321,7 +342,7 @@ def test_schema_is_valid_and_describes_every_field():
 
 
 def test_schema_has_exactly_the_keys_that_the_registry_checks():
-    assert set(schema()["additionalProperties"]["properties"]) == set(registry._CHECKS)
+    assert set(schema()["additionalProperties"]["properties"]) == {"base", *registry._CHECKS}
 
 
 @pytest.mark.parametrize("name", NAMES)
