@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from snakemake.utils import update_config
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
@@ -42,10 +43,18 @@ TINY = {
 }
 
 
+def merged_config(overlay=None):
+    """Return the configuration that Snakemake would see, with an overlay of configs/ on top."""
+    names = ["configs/recipes.yaml", "config.yaml", *([f"configs/{overlay}.yaml"] if overlay else [])]
+    config = {}
+    for name in names:
+        update_config(config, yaml.safe_load((ROOT / name).read_text("utf-8")))
+    return config
+
+
 def tiny_recipe():
     """Return the quickstart recipe, but for two epochs."""
-    recipes = yaml.safe_load((ROOT / "configs" / "recipes.yaml").read_text("utf-8"))["recipes"]
-    return {**recipes["quickstart"], "epochs": 2, "gamma_milestones": [1, 2]}
+    return {**merged_config()["recipes"]["quickstart"], "epochs": 2, "gamma_milestones": [1, 2]}
 
 
 @dataclass

@@ -214,7 +214,12 @@ def _check_logits(section: Mapping[str, Any]) -> None:
 
 
 def _check_unique(runs: list[Run]) -> None:
-    """Raise a UserError where two blocks or logits describe the same run, or where there is nothing to do."""
+    """Raise a UserError where two blocks or logits describe the same run, or where there is no run."""
+    if not runs:
+        raise UserError(
+            "config keys 'runs' and 'logits' are both empty; allowed: at least one run; add a block to "
+            "`runs` or a file to `logits`"
+        )
     repeated = [path for path, count in Counter(run.path for run in runs).items() if count > 1]
     if repeated:
         raise UserError(

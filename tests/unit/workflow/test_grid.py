@@ -1,0 +1,96 @@
+import json
+import re
+
+import pytest
+
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.grid import build
+from focalcal.workflow.provenance import ROOT
+from tests.project import merged_config
+
+
+@pytest.mark.parametrize(
+    ("overlay", "runs", "datasets"),
+    [
+        (None, 57, {"digits", "gauss-10", "gauss-3"}),
+        ("komisarenko2024", 120, {"cifar10", "cifar100", "tinyimagenet"}),
+        ("mukhoti2020", 80, {"cifar10", "cifar100"}),
+        ("charoenphakdee2021", 390, {"gauss-3", "cifar10", "cifar10-s", "svhn"}),
+        ("cifar10-cpu", 20, {"cifar10"}),
+    ],
+)
+def test_shipped_configurations_have_these_runs(overlay, runs, datasets):
+    grid = build(merged_config(overlay), ROOT)
+    assert len(grid.paths) == len(set(grid.paths)) == runs
+    assert set(grid.datasets) == datasets
+
+
+def test_each_block_is_a_product():
+    config = merged_config()
+    config["runs"] = [
+        {
+            "datasets": ["gauss-3"],
+            "models": ["mlp"],
+            "losses": ["ce", "focal-2"],
+            "seeds": [1, 2],
+            "recipe": "recovery",
+        }
+    ]
+    assert build(config, ROOT).paths == [
+        "gauss-3/mlp/ce/seed1",
+        "gauss-3/mlp/ce/seed2",
+        "gauss-3/mlp/focal-2/seed1",
+        "gauss-3/mlp/focal-2/seed2",
+    ]
+
+
+def test_a_spec_holds_what_determines_the_run_and_nothing_else():
+    config = merged_config()
+    before = {run.path: spec for run, spec in specs(config)}
+    config["calibration"]["bins"] = 20
+    config["report"]["title"] = "Another"
+    assert {run.path: spec for run, spec in specs(config)} == before
+    config["recipes"]["recovery"]["epochs"] += 1
+    after = {run.path: spec for run, spec in specs(config)}
+    assert {path.split("/")[0] for path in after if after[path] != before[path]} == {"gauss-3"}
+
+
+def specs(config):
+    grid = build(config, ROOT)
+    return [(run, grid.training_spec(run)) for run in grid]
+
+
+@pytest.mark.parametrize(
+    ("loss", "gamma"), [("ce", 0.0), ("focal-5", 5.0), ("flsd-53", None), ("my-own-loss", None)]
+)
+def test_psi_is_told_the_training_gamma_or_that_there_is_none(tmp_path, loss, gamma):
+    config = merged_config()
+    (tmp_path / "logits.npz").touch()
+    entry = {"path": str(tmp_path / "logits.npz"), "dataset": "mine", "model": "net", "loss": loss, "seed": 1}
+    config.update(runs=[], logits={"mine": entry})
+    grid = build(config, ROOT)
+    (run,) = grid
+    assert json.loads(grid.calibration_spec(run))["run"]["gamma"] == gamma
+
+
+def test_imported_and_trained_runs_are_told_apart_by_the_whole_path(tmp_path):
+    config = merged_config()
+    (tmp_path / "logits.npz").touch()
+    identity = {"dataset": "gauss-3", "model": "mlp", "loss": "ce", "seed": 99}
+    config["logits"] = {"mine": {"path": str(tmp_path / "logits.npz"), **identity}}
+    grid = build(config, ROOT)
+    imported = re.compile(f"(?P<dataset>{grid.imported_constraint})/mlp/ce/seed(99|1)/run.json")
+    trained = re.compile(f"(?P<dataset>{grid.trained_constraint})/mlp/ce/seed(99|1)/run.json")
+    assert imported.fullmatch("gauss-3/mlp/ce/seed99/run.json")
+    assert not imported.fullmatch("gauss-3/mlp/ce/seed1/run.json")
+    assert trained.fullmatch("gauss-3/mlp/ce/seed1/run.json")
+    assert not trained.fullmatch("gauss-3/mlp/ce/seed99/run.json")
+    # A run whose number only begins like an imported one's is another run.
+    assert not imported.fullmatch("gauss-3/mlp/ce/seed9/run.json")
+
+
+def test_no_runs_at_all_is_refused():
+    config = merged_config()
+    config["runs"] = []
+    with pytest.raises(UserError, match="'runs' and 'logits' are both empty"):
+        build(config, ROOT)

@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from focalcal.workflow.provenance import ROOT
+from focalcal.workflow.validation import check_against_schema, read_schemas, unknown_name
+from tests.project import merged_config
+
+SCHEMAS = read_schemas(ROOT / "schemas")
+
+
+def fields(node, path):
+    """Yield each field of a schema, with where it is: `properties`, `items`, open mappings."""
+    for name, child in node.get("properties", {}).items():
+        yield f"{path}.{name}", child
+        yield from fields(child, f"{path}.{name}")
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(node.get(keyword), dict):
+            yield f"{path}.{keyword}", node[keyword]
+            yield from fields(node[keyword], f"{path}.{keyword}")
+
+
+def described(node):
+    """Return whether a field says what it means, itself or in the schema file it refers to."""
+    reference = node.get("$ref", "")
+    return "description" in node or "description" in SCHEMAS.get(reference, {})
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_field_has_a_description(name):
+    missing = [path for path, node in fields(SCHEMAS[name], name) if not described(node)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_mapping_is_closed(name):
+    nodes = [(name, SCHEMAS[name]), *fields(SCHEMAS[name], name)]
+    open_ones = [
+        path
+        for path, node in nodes
+        # `options` of a user's own dataset is handed to the user's own code.
+        if node.get("type") == "object"
+        and "additionalProperties" not in node
+        and not path.endswith(".options")
+    ]
+    assert open_ones == []
+
+
+@pytest.mark.parametrize("overlay", [None, *sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))])
+def test_shipped_configurations_satisfy_the_schema(overlay):
+    check_against_schema(merged_config(overlay), ROOT / "schemas" / "config.schema.yaml")
+
+
+def test_a_suggestion_is_the_closest_allowed_name():
+    assert "did you mean 'temperatures'?" in str(unknown_name("key", "temprature", ["bins", "temperatures"]))
+    assert "did you mean" not in str(unknown_name("key", "xyz", ["bins", "temperatures"]))
+
+
+def test_environments_have_the_pins_of_requirements():
+    lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+    pins = {line for line in lines if line and not line.startswith("#")}
+    assert all("==" in pin for pin in pins)
+    environments = sorted((ROOT / "envs").glob("*.yaml"))
+    assert len(environments) == 5
+    for path in environments:
+        packages = yaml.safe_load(path.read_text("utf-8"))["dependencies"][-1]["pip"]
+        assert set(packages) <= pins, Path(path).name
