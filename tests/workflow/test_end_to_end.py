@@ -1,0 +1,188 @@
+"""The whole workflow on a small grid: what it leaves behind, and numbers checked by other means."""
+
+import csv
+import hashlib
+import json
+import statistics
+
+import numpy as np
+import pytest
+from scipy.special import rel_entr, softmax
+from sklearn.metrics import log_loss
+
+RUNS = [f"gauss-3/mlp/{loss}/seed{seed}" for loss in ("ce", "focal-2") for seed in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def results(finished_project):
+    return finished_project.root / "results"
+
+
+@pytest.fixture(scope="module")
+def rows(results):
+    with (results / "tables" / "metrics.csv").open(encoding="utf-8", newline="") as source:
+        return list(csv.DictReader(source))
+
+
+def values(rows, **wanted):
+    """Return run folder -> value of the rows that match."""
+    found = {}
+    for row in rows:
+        if all(row[key] == value for key, value in wanted.items()):
+            path = f"{row['dataset']}/{row['model']}/{row['loss']}/seed{row['seed']}"
+            assert path not in found, f"two rows of {path} match {wanted}"
+            found[path] = float(row["value"])
+    return found
+
+
+def load(results, run):
+    with np.load(results / "runs" / run / "logits.npz", allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def test_every_product_of_a_run_is_there(results):
+    for run in RUNS:
+        found = {path.name for path in (results / "runs" / run).iterdir()}
+        assert found == {"weights.safetensors", "history.csv", "run.json", "logits.npz"}
+    assert not (results / "checkpoints").exists() or not any((results / "checkpoints").rglob("*.*"))
+
+
+def test_tables_figures_and_report_are_there(results):
+    for path in (
+        "tables/claims.csv",
+        "tables/runs.csv",
+        "report.html",
+        "theory/bounds.csv",
+        "data/gauss-3.json",
+    ):
+        assert (results / path).stat().st_size > 0, path
+    assert list((results / "figures").rglob("*.png"))
+
+
+def test_metrics_have_the_contract_s_columns(results):
+    header = (results / "tables" / "metrics.csv").read_text("utf-8").partition("\n")[0]
+    assert header == "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value"
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_raw_log_loss_is_what_scikit_learn_says(results, rows, split):
+    reported = values(rows, method="none", split=split, metric="nll")
+    assert sorted(reported) == RUNS
+    for run, value in reported.items():
+        arrays = load(results, run)
+        probs = softmax(arrays[f"{split}_logits"].astype(np.float64), axis=1)
+        assert value == pytest.approx(log_loss(arrays[f"{split}_labels"], probs, labels=range(3)), rel=1e-12)
+
+
+def test_fitted_temperature_is_the_best_of_the_grid(results, rows):
+    reported = values(rows, method="ts", criterion="nll", split="val", metric="nll")
+    for run, value in reported.items():
+        arrays = load(results, run)
+        logits = arrays["val_logits"].astype(np.float64)
+        losses = [
+            log_loss(arrays["val_labels"], softmax(logits / (tenths / 10), axis=1), labels=range(3))
+            for tenths in range(5, 21)
+        ]
+        assert value == pytest.approx(min(losses), rel=1e-12)
+
+
+def test_focal_temperature_scaling_is_never_worse_where_it_was_chosen(rows):
+    scaled = values(rows, method="ts", criterion="nll", split="val", metric="nll")
+    focal = values(rows, method="fts", criterion="nll", split="val", metric="nll")
+    assert sorted(scaled) == sorted(focal) == RUNS
+    # The grid of FTS has no gamma 0, so it may miss TS by what the nearest gamma costs, not by more.
+    assert all(focal[run] <= scaled[run] + 0.01 for run in RUNS)
+
+
+def test_calibration_keeps_every_decision(rows):
+    raw = values(rows, method="none", split="test", metric="accuracy")
+    for method, criterion in [("ts", "nll"), ("fts", "ece"), ("fts", "adaece")]:
+        assert values(rows, method=method, criterion=criterion, split="test", metric="accuracy") == raw
+
+
+def test_distance_to_the_posterior_is_what_scipy_says(results, rows):
+    reported = values(rows, method="none", split="test", metric="kl_posterior")
+    for run, value in reported.items():
+        arrays = load(results, run)
+        probs = softmax(arrays["test_logits"].astype(np.float64), axis=1)
+        assert value == pytest.approx(rel_entr(arrays["test_posterior"], probs).sum(axis=1).mean(), rel=1e-10)
+
+
+def test_psi_of_cross_entropy_changes_nothing(rows):
+    raw, recovered = (
+        values(rows, method=method, loss="ce", split="test", metric="nll") for method in ("none", "psi")
+    )
+    assert raw.keys() == recovered.keys()
+    assert all(recovered[run] == pytest.approx(raw[run], rel=1e-13) for run in raw)
+
+
+def test_seeds_differ(rows):
+    scores = values(rows, method="none", split="test", metric="nll")
+    assert len(set(scores.values())) == len(RUNS)
+    assert statistics.stdev(scores[run] for run in RUNS if "/ce/" in run) > 0
+
+
+def test_record_says_where_a_run_came_from(results):
+    data = results / "data" / "gauss-3.npz"
+    for run in RUNS:
+        record = json.loads((results / "runs" / run / "run.json").read_text("utf-8"))
+        dataset, model, loss, seed = run.split("/")
+        identity = {key: record["spec"][key] for key in ("dataset", "model", "loss", "seed")}
+        assert identity == {"dataset": dataset, "model": model, "loss": loss, "seed": int(seed[4:])}
+        assert record["spec"]["recipe"]["epochs"] == record["epochs"] == 2
+        assert record["status"] == "ok"
+        assert record["seed"] == int(seed[4:])
+        assert record["device"] == "cpu"
+        assert record["wall_seconds"] > 0
+        assert record["data_checksum"] == hashlib.sha256(data.read_bytes()).hexdigest()
+        provenance = record["provenance"]
+        assert provenance["packages"]["torch"].startswith("2.13.0")
+        assert "focalcal/training/losses.py" in provenance["code"]
+        assert set(provenance) >= {"git_commit", "python", "platform", "slurm_job_id"}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda record: record["spec"]["recipe"].update(epochs=99), "settings differ"),
+        (
+            lambda record: record["provenance"]["code"].update({"focalcal/training/losses.py": "0"}),
+            "losses.py",
+        ),
+        (lambda record: record.update(data_checksum="0"), "data differ"),
+    ],
+)
+def test_stale_run_is_refused_by_name(project, change, reason):
+    path = project.root / "results" / "runs" / RUNS[3] / "run.json"
+    record = json.loads(path.read_text("utf-8"))
+    change(record)
+    path.write_text(json.dumps(record), encoding="utf-8")
+    output = project.snakemake(
+        "--forcerun", "aggregate", "--rerun-triggers", "mtime", "--", "aggregate", expect=1
+    )
+    assert f"{RUNS[3]}: " in output
+    assert reason in output
+    assert RUNS[0] not in output.partition("stale runs")[2].partition("allowed")[0]
+
+
+def test_own_logits_join_like_a_run(project):
+    rng = np.random.default_rng(0)
+    arrays = {}
+    for split, count in (("val", 120), ("test", 150)):
+        arrays[f"{split}_labels"] = rng.integers(0, 4, count)
+        arrays[f"{split}_logits"] = 3 * np.eye(4)[arrays[f"{split}_labels"]] + rng.normal(size=(count, 4))
+    np.savez(project.root / "mine.npz", **arrays)
+    entry = {"path": "mine.npz", "dataset": "own", "model": "net", "loss": "focal-3", "seed": 5}
+    project.configure(lambda config: config.update(logits={"mine": entry}, runs=[]))
+    planned = project.planned()
+    assert "train" not in planned
+    assert planned["import_logits"] == planned["calibrate"] == planned["recover"] == 1
+    project.snakemake("aggregate")
+    with (project.root / "results" / "tables" / "metrics.csv").open(encoding="utf-8", newline="") as source:
+        rows = list(csv.DictReader(source))
+    assert {(row["dataset"], row["model"], row["loss"], row["seed"]) for row in rows} == {
+        ("own", "net", "focal-3", "5")
+    }
+    scores = values(rows, method="none", split="test", metric="nll")
+    expected = log_loss(arrays["test_labels"], softmax(arrays["test_logits"], axis=1), labels=range(4))
+    assert scores == {"own/net/focal-3/seed5": pytest.approx(expected, rel=1e-12)}
