@@ -74,8 +74,9 @@ def equal_mass_gaps(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Ten
     sizes[: len(order) % bins] += 1
     ends = torch.cumsum(sizes, 0)
     sorted_confidence = confidence[order]
-    excess = torch.cumsum(sorted_confidence - correct[order].to(confidence), 0)
-    upto = excess[(ends - 1).clamp(min=0)]
-    totals = torch.diff(upto, prepend=upto.new_zeros(1))
+    # Sums by a product with the bins' members: a floating-point cumulative sum is not deterministic on CUDA.
+    bin_of_rank = torch.repeat_interleave(torch.arange(bins, device=order.device), sizes)
+    members = torch.nn.functional.one_hot(bin_of_rank, bins).to(confidence)
+    totals = (sorted_confidence - correct[order].to(confidence)) @ members
     edges = sorted_confidence[(ends[:-1] - 1).clamp(min=0)]
-    return torch.where(sizes > 0, totals / sizes.clamp(min=1), 0.0), edges, sizes
+    return totals / sizes.clamp(min=1), edges, sizes

@@ -30,7 +30,8 @@ def configure_torch(recipe: Recipe, device: torch.device) -> None:
         torch.backends.cudnn.deterministic = recipe.deterministic
         torch.backends.cudnn.benchmark = not recipe.deterministic
     if recipe.deterministic or device.type == "cpu":
-        # cuBLAS needs this before its first call; `set_deterministic_debug_mode` switches the same flag as
-        # `use_deterministic_algorithms` without importing the compiler.
+        # cuBLAS needs this before its first call.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.set_deterministic_debug_mode("error")
+        # The same flag as `use_deterministic_algorithms`, which would import the compiler. A layer of a timm
+        # model may have no deterministic CUDA kernel: that is said in the log, and the training goes on.
+        torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")

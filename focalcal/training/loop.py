@@ -79,10 +79,10 @@ class Trainer:
         self.holdout = None if holdout is None else resident_split(data, holdout, device)
         self.steps_per_epoch = math.ceil(len(train) / self.recipe.batch_size)
         self.model = initial_model(spec, data, device)
-        self.network = torch.compile(self.model) if self._compiles() else self.model
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(self.parameters, self.recipe)
         self.probe = GradientNormProbe(last_linear(self.model))
+        self.network = torch.compile(self.model) if self._compiles() else self.model
         self.recorder = EpochRecorder(len(train), data.classes, device)
         self.progress = _Progress()
         self.good_weights: dict[str, Tensor] = {}
@@ -108,7 +108,7 @@ class Trainer:
         progress = self.progress
         try:
             while progress.epoch < self.recipe.epochs:
-                if not self._train_epoch(should_stop):
+                if not self.train_epoch(should_stop):
                     self._save(checkpoint)
                     raise TrainingInterruptedError(self._interruption(checkpoint))
                 self._end_epoch()
@@ -121,7 +121,7 @@ class Trainer:
             return self._diverged(str(error), checkpoint)
         return TrainingResult(self.model, progress.history, progress.snapshots, progress.seconds)
 
-    def _train_epoch(self, should_stop: Callable[[], bool]) -> bool:
+    def train_epoch(self, should_stop: Callable[[], bool]) -> bool:
         """Train the rest of the running epoch; return False when stopped before its end."""
         progress, started = self.progress, time.monotonic()
         if progress.batch == 0:

@@ -4,14 +4,15 @@ from torch import nn
 
 
 def cnn_small(input_shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return two 3 x 3 convolutions, average pooling to 4 x 4 and a hidden layer, for (C, H, W) images."""
-    channels = input_shape[0]
+    """Return two 3 x 3 convolutions, pooling to about 4 x 4 and a hidden layer, for (C, H, W) images."""
+    channels, height, width = input_shape
+    pooling = (max(1, height // 4), max(1, width // 4))
     return nn.Sequential(
         *_block(channels, 16),
         *_block(16, 32),
-        nn.AdaptiveAvgPool2d(4),
+        nn.AvgPool2d(pooling),
         nn.Flatten(),
-        nn.Linear(32 * 16, 64),
+        nn.Linear(32 * (height // pooling[0]) * (width // pooling[1]), 64),
         nn.ReLU(),
         nn.Linear(64, classes),
     )

@@ -47,6 +47,11 @@ def test_every_model_maps_images_to_logits(model_id):
     assert last_linear(model).out_features == 7
 
 
+@pytest.mark.parametrize("shape", [(1, 8, 8), (1, 28, 28), (3, 30, 33), (1, 3, 5)])
+def test_the_small_network_takes_images_of_any_size(shape):
+    assert build_model("cnn-small", shape, 10)(torch.zeros(2, *shape)).shape == (2, 10)
+
+
 def test_perceptron_takes_features():
     model = build_model("mlp", (16,), 10)
     assert model(torch.zeros(3, 16)).shape == (3, 10)

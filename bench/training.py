@@ -1,0 +1,281 @@
+"""Speed of training, as ratios: our loop over bare compute, over the usual loop, losses over cross-entropy.
+
+    python -m bench.training [--rounds N] [--threads N]
+
+ResNet-8, batches of 128 CIFAR-10-shaped images (random uint8: speed does not depend on what they show), fp32.
+Every round times each contestant once, in turn, and ratios are taken within a round, so that a machine which
+slows down slows all of them; the median over rounds is reported.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from focalcal.data import prepared
+from focalcal.training.loop import Trainer
+from focalcal.training.models.build import build_model
+from focalcal.training.recipes import Recipe
+from focalcal.training.spec import RunSpec
+
+BATCH, CLASSES, SHAPE = 128, 10, (3, 32, 32)
+BATCHES = 8
+"""Batches of one timing."""
+LOSSES = (
+    *("focal-3", "flsd-53", "flsd-532", "focal-sched-532", "adafocal", "brier", "mmce", "ls-0.05"),
+    *("focal-2+ls-0.1", "dual-focal-2", "inverse-focal-2", "proper-focal-3"),
+)
+TARGETS = {
+    "loop / bare": ("at least", 0.93),
+    "slowest loss / ce": ("at least", 0.95),
+    "loop / usual loop, ce": ("at least", 1.5),
+    "loop / usual loop, flsd-53": ("at least", 1.5),
+    "loop / usual loop, adafocal": ("at least", 1.5),
+    "seconds to the first CIFAR-10 batch": ("at most", 6.0),
+}
+Contestant = Callable[[], float]
+"""Runs once and returns images a second."""
+
+
+def main() -> None:
+    """Print the table and write `bench/results/training.json`."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    data = _random_images(BATCH * BATCHES)
+    contestants: dict[str, Contestant] = {
+        "bare": _bare(torch.channels_last),
+        "bare contiguous": _bare(torch.contiguous_format),
+        "ce": _ours("ce", data, arguments.threads),
+        **{loss: _ours(loss, data, arguments.threads) for loss in LOSSES},
+        **{f"usual {loss}": _usual(loss, data) for loss in ("ce", "flsd-53", "adafocal")},
+    }
+    speeds = _interleaved(contestants, arguments.rounds)
+    ratios = _ratios(speeds)
+    ratios["seconds to the first CIFAR-10 batch"] = _startup_seconds(arguments.threads)
+    _report(speeds, ratios, arguments.threads)
+
+
+def _random_images(train: int) -> prepared.PreparedData:
+    generator = np.random.default_rng(0)
+    count = train + 2 * BATCH
+    return prepared.PreparedData(
+        generator.integers(0, 256, (count, *SHAPE), dtype=np.uint8),
+        generator.integers(0, CLASSES, count),
+        np.arange(train),
+        np.arange(train, train + BATCH),
+        np.arange(train + BATCH, count),
+        CLASSES,
+        np.array([0.4914, 0.4822, 0.4465], dtype=np.float32),
+        np.array([0.2023, 0.1994, 0.2010], dtype=np.float32),
+    )
+
+
+def _bare(memory_format: torch.memory_format) -> Contestant:
+    """Return forward, backward and step on one batch that is there already: the ceiling of any loop."""
+    model = build_model("resnet8", SHAPE, CLASSES).to(memory_format=memory_format)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
+    inputs = torch.randn(BATCH, *SHAPE).to(memory_format=memory_format)
+    labels = torch.randint(0, CLASSES, (BATCH,))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+
+    return lambda: _images_per_second(lambda: [step() for _ in range(BATCHES)])
+
+
+def _ours(loss: str, data: prepared.PreparedData, threads: int) -> Contestant:
+    """Return the training pass of the real loop: shuffling, augmentation, clipping, per-sample history."""
+    recipe = Recipe(
+        epochs=350,
+        batch_size=BATCH,
+        learning_rate=0.01,
+        weight_decay=5e-4,
+        reduction="sum",
+        clip_norm=2.0,
+        crop_padding=4,
+        flip=True,
+        threads=threads,
+    )
+    trainer = Trainer(RunSpec("random", "resnet8", loss, 0, recipe), data, torch.device("cpu"))
+
+    def epoch() -> None:
+        trainer.progress.batch = 0
+        trainer.train_epoch(lambda: False)
+
+    return lambda: _images_per_second(epoch)
+
+
+def _usual(loss: str, data: prepared.PreparedData) -> Contestant:
+    """Return the usual loop: PIL transforms in a DataLoader, contiguous tensors, gammas in a Python loop."""
+    import focalcal.torchvision_shim  # noqa: F401, PLC0415 (must come before torchvision)
+
+    # isort: split
+    from PIL import Image  # noqa: PLC0415
+    from torchvision import transforms  # noqa: PLC0415
+
+    transform = transforms.Compose(
+        [
+            transforms.RandomCrop(32, padding=4),
+            transforms.RandomHorizontalFlip(),
+            transforms.ToTensor(),
+            transforms.Normalize(data.mean.tolist(), data.std.tolist()),
+        ]
+    )
+
+    class Images(torch.utils.data.Dataset):
+        def __len__(self) -> int:
+            return len(data.train_indices)
+
+        def __getitem__(self, index: int) -> tuple[Tensor, int]:
+            image = Image.fromarray(data.inputs[index].transpose(1, 2, 0))
+            return transform(image), int(data.labels[index])
+
+    # No workers: on the few cores of a CPU run they take from the computation what they give to it.
+    loader = torch.utils.data.DataLoader(Images(), batch_size=BATCH, shuffle=True, num_workers=0)
+    model = build_model("resnet8", SHAPE, CLASSES)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
+    function = {"ce": _usual_cross_entropy, "flsd-53": _usual_flsd, "adafocal": _usual_adafocal}[loss]
+
+    def epoch() -> None:
+        total = 0.0
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            value = function(model(inputs), labels)
+            value.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 2.0)
+            optimizer.step()
+            total += value.item()
+
+    return lambda: _images_per_second(epoch)
+
+
+def _usual_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(logits, labels, reduction="sum")
+
+
+def _usual_flsd(logits: Tensor, labels: Tensor) -> Tensor:
+    log_p = nn.functional.log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
+    p = log_p.exp()
+    gamma = torch.tensor([5.0 if sample.item() < 0.2 else 3.0 for sample in p])
+    return (-((1 - p) ** gamma) * log_p).sum()
+
+
+def _usual_adafocal(logits: Tensor, labels: Tensor) -> Tensor:
+    log_p = nn.functional.log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
+    p = log_p.exp()
+    edges = [(index + 1) / 15 for index in range(15)]
+    gammas = [1.0] * 15
+    chosen = []
+    for sample in p:
+        for edge, gamma in zip(edges, gammas, strict=True):
+            if sample.item() <= edge:
+                chosen.append(gamma)
+                break
+        else:
+            chosen.append(gammas[-1])
+    return (-((1 - p) ** torch.tensor(chosen)) * log_p).sum()
+
+
+def _images_per_second(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return BATCH * BATCHES / (time.perf_counter() - started)
+
+
+def _interleaved(contestants: dict[str, Contestant], rounds: int) -> dict[str, list[float]]:
+    """Return the speeds of every contestant, one a round; the first, unrecorded round warms up."""
+    speeds: dict[str, list[float]] = {name: [] for name in contestants}
+    for index in range(rounds + 1):
+        for name, contestant in contestants.items():
+            speed = contestant()
+            if index:
+                speeds[name].append(speed)
+    return speeds
+
+
+def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
+    def ratio(first: str, second: str) -> float:
+        return statistics.median(a / b for a, b in zip(speeds[first], speeds[second], strict=True))
+
+    losses = {loss: ratio(loss, "ce") for loss in LOSSES}
+    return {
+        "loop / bare": ratio("ce", "bare"),
+        **{f"{loss} / ce": value for loss, value in losses.items()},
+        "slowest loss / ce": min(losses.values()),
+        "loop / usual loop, ce": ratio("ce", "usual ce"),
+        "loop / usual loop, flsd-53": ratio("flsd-53", "usual flsd-53"),
+        "loop / usual loop, adafocal": ratio("adafocal", "usual adafocal"),
+        "usual loop / bare": ratio("usual ce", "bare"),
+        "contiguous / channels-last, bare": ratio("bare contiguous", "bare"),
+    }
+
+
+def _startup_seconds(threads: int) -> float:
+    """Return the seconds from the start of `train` to its first batch on data of CIFAR-10's size."""
+    program = (
+        "import sys\n"
+        "from focalcal.training import loop\n"
+        "def stop(*_): sys.exit(0)\n"
+        "loop.Trainer._train_batch = stop\n"
+        "from workflow_scripts.train import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    recipe = {"epochs": 1, "batch_size": BATCH, "learning_rate": 0.1, "crop_padding": 4, "threads": threads}
+    spec = {"dataset": "random", "model": "resnet8", "loss": "ce", "seed": 0, "recipe": recipe}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        prepared.write(path / "data.npz", _random_images(60_000 - 2 * BATCH))
+        outputs = [
+            argument
+            for name in ("checkpoint", "weights", "history", "record")
+            for argument in (f"--{name}", str(path / name))
+        ]
+        started = time.perf_counter()
+        command = [
+            sys.executable,
+            "-c",
+            program,
+            "--spec",
+            json.dumps(spec),
+            "--data",
+            str(path / "data.npz"),
+        ]
+        subprocess.run([*command, *outputs], check=True, cwd=Path(__file__).parents[1])
+        return time.perf_counter() - started
+
+
+def _report(speeds: dict[str, list[float]], ratios: dict[str, float], threads: int) -> None:
+    medians = {name: statistics.median(values) for name, values in speeds.items()}
+    print(f"ResNet-8, batch {BATCH}, fp32, {threads} threads, median of {len(speeds['bare'])} rounds\n")
+    for name, speed in medians.items():
+        print(f"{name:38s} {speed:8.0f} images/s")
+    print()
+    for name, value in ratios.items():
+        bound, target = TARGETS.get(name, ("", None))
+        verdict = "" if target is None else "ok" if (value >= target) == (bound == "at least") else "MISSED"
+        print(
+            f"{name:38s} {value:8.3f}  {'' if target is None else f'{bound} {target:g}: {verdict}'}".rstrip()
+        )
+    output = Path(__file__).parent / "results" / "training.json"
+    output.parent.mkdir(exist_ok=True)
+    record = {"threads": threads, "images_per_second": medians, "ratios": ratios}
+    output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
