@@ -14,6 +14,7 @@ from focalcal.training.models.build import build_model
 
 EVALUATION_COST = 1 / 3
 """Cost of an evaluated image over that of a trained one: a forward pass without the backward pass."""
+REFERENCE_PIXELS = 32 * 32
 HISTORY_BYTES = 900
 """Bytes of one line of history.csv."""
 JOBS_PER_RUN = 2
@@ -69,7 +70,8 @@ def make_plan(
 ) -> list[PlanRow]:
     """Return one row for each distinct (dataset, model, recipe name) of `runs`, one entry a run.
 
-    `images_per_second` maps a model to the training throughput of one GPU; `default` serves all others.
+    `images_per_second` maps a model to the training throughput of one GPU on 32 x 32 images, `default` serves
+    all others; larger images take longer in proportion to their pixels.
     """
     counts: dict[tuple[str, str, str], int] = {}
     for key in runs:
@@ -90,7 +92,8 @@ def _row(
         return PlanRow(dataset, model, recipe, runs, runs * epochs, None, None, None)
     images = runs * epochs * size.train
     evaluated = runs * (epochs * size.val + size.test)
-    hours = (images + EVALUATION_COST * evaluated) / speed / 3600
+    scale = math.prod(size.shape[1:]) / REFERENCE_PIXELS if len(size.shape) == 3 else 1.0
+    hours = scale * (images + EVALUATION_COST * evaluated) / speed / 3600
     logits = (size.val + size.test) * (4 * size.classes + 8)
     weights = 4 * parameter_count(model, size)
     return PlanRow(
@@ -141,7 +144,7 @@ def plan_text(rows: list[PlanRow], sizes: Mapping[str, DatasetSize | None]) -> s
         f"{jobs:,} jobs: {len(sizes)} datasets, {runs:,} trainings, {runs:,} sets of logits",
         f"{totals['epochs']:,} epochs, {totals['images']:,} training images{unknown}",
         f"{totals['gpu_hours']:,.1f} GPU-hours*, {disk} MB of disk, {data_disk} MB of it data{unknown}",
-        "* from plan.images_per_second in the config: estimates, to be replaced by your own measurements",
+        "* estimates from plan.images_per_second in the config (32 x 32 images); measure and replace them",
     ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 

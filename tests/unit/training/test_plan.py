@@ -33,6 +33,14 @@ def test_other_models_have_the_default_speed():
     assert row.gpu_hours == pytest.approx((2_000 + 700 / 3) / 50 / 3600)
 
 
+def test_larger_images_take_longer():
+    small, large = (DatasetSize(1000, 300, 100, 10, (3, side, side)) for side in (32, 64))
+    sizes = {"small": small, "large": large}
+    runs = [("small", "resnet8", "short"), ("large", "resnet8", "short")]
+    first, second = make_plan(runs, sizes, RECIPES, {"default": 50.0})
+    assert second.gpu_hours == pytest.approx(4 * first.gpu_hours)
+
+
 @pytest.mark.parametrize(
     ("name", "size"),
     [
@@ -82,4 +90,4 @@ def test_text_has_totals_and_says_what_is_estimated():
     assert lines[4] == "86 jobs: 2 datasets, 42 trainings, 42 sets of logits"
     assert lines[5] == "14,004 epochs, 630,004,000 training images"
     assert lines[6] == "100.3 GPU-hours*, 4,186 MB of disk, 185 MB of it data"
-    assert "estimates" in lines[7]
+    assert lines[7].startswith("* estimates from plan.images_per_second")
