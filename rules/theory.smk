@@ -1,5 +1,23 @@
 """Theory: the mathematics of focal loss in numbers, proofs, figures and the decided statements of the papers."""
 
+THEORY_FIGURES = [
+    "k24_fig1",
+    "k24_fig2",
+    "k24_fig3",
+    "k24_fig4",
+    "k24_fig5",
+    "k24_fig6",
+    "k24_fig7",
+    "c21_fig1",
+    "c21_fig2",
+    "m20_fig4a",
+    "m20_fig5",
+    "m20_fig6",
+    "m20_fig7",
+    "sharp_bounds",
+    "box_sensitivity",
+]
+
 
 rule theory_bounds:
     """Temperatures that enclose the binary focal map: K24's, the tightest, the whole line's; critical gamma."""
@@ -154,3 +172,4 @@ rule theory_all:
         rules.theory_thresholds.output,
         rules.theory_linear_model.output,
         rules.theory_checks.output,
+        rules.theory_figures.output,

@@ -1,0 +1,32 @@
+"""Draw every figure of the theory stage as PDF and PNG, with its caption beside it."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.reporting.figure_parts import house_style, save
+from focalcal.reporting.findings import Evidence
+from focalcal.reporting.theory_figures import FIGURES
+from focalcal.workflow.io import write_text
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write NAME.pdf, NAME.png and NAME.txt for each figure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", default=".", help="folder that the tables (results/theory) are found under")
+    parser.add_argument("--output", required=True, help="folder for the figures")
+    parser.add_argument(
+        "--only", nargs="+", choices=list(FIGURES), default=list(FIGURES), help="figures to draw"
+    )
+    arguments = parser.parse_args(argv)
+    evidence, folder = Evidence(Path(arguments.root)), Path(arguments.output)
+    with house_style():
+        for name in arguments.only:
+            save(FIGURES[name].draw(evidence), [folder / f"{name}.pdf", folder / f"{name}.png"])
+            write_text(folder / f"{name}.txt", FIGURES[name].caption + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
