@@ -163,6 +163,39 @@ rule theory_checks:
         " > {log:q} 2>&1"
 
 
+rule theory_figures:
+    """The papers' theoretical figures with exact curves, published values beside them, and captions."""
+    input:
+        rules.theory_bounds.output,
+        rules.theory_matching.output,
+        rules.theory_linear_model.output,
+    output:
+        collect(
+            "results/figures/theory/{figure}.{kind}",
+            figure=THEORY_FIGURES,
+            kind=["pdf", "txt"],
+        ),
+        report(
+            collect("results/figures/theory/{figure}.png", figure=THEORY_FIGURES),
+            category="Theory",
+        ),
+    log:
+        "logs/theory_figures.log",
+    benchmark:
+        "results/benchmarks/theory_figures.tsv"
+    conda:
+        "../envs/theory.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        *code_version("workflow_scripts/theory_figures.py"),
+    shell:
+        "python -m workflow_scripts.theory_figures"
+        " --output results/figures/theory"
+        " > {log:q} 2>&1"
+
+
 rule theory_all:
     """Everything of the theory stage."""
     input:
