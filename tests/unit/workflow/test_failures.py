@@ -1,0 +1,47 @@
+from types import SimpleNamespace
+
+from focalcal.workflow.failures import ADVICE, report
+
+
+def job(rule, log, **wildcards):
+    return SimpleNamespace(
+        rule=SimpleNamespace(name=rule),
+        log=[log] if log else [],
+        wildcards_dict=wildcards,
+        is_group=lambda: False,
+    )
+
+
+def group(*members):
+    return SimpleNamespace(jobs=members, is_group=lambda: True)
+
+
+def test_names_each_job_with_its_wildcards_and_log():
+    failed = [job("train", "logs/b.log", loss="ce", seed="2"), job("aggregate", "logs/a.log")]
+    expected = [
+        "Failed for good: 2",
+        "  aggregate: logs/a.log",
+        "  train loss=ce, seed=2: logs/b.log",
+        ADVICE,
+    ]
+    assert report(failed).splitlines() == expected
+
+
+def test_of_a_group_only_jobs_that_had_started_are_named(tmp_path):
+    started = tmp_path / "started.log"
+    started.touch()
+    failed = group(job("dump_logits", str(started), seed="1"), job("calibrate", "logs/never.log", seed="1"))
+    assert report([failed]).splitlines()[:2] == ["Failed for good: 1", f"  dump_logits seed=1: {started}"]
+
+
+def test_of_a_group_that_never_started_all_are_named():
+    failed = group(job("dump_logits", "logs/a.log"), job("calibrate", "logs/b.log"))
+    assert report([failed]).startswith("Failed for good: 2\n")
+
+
+def test_job_without_a_log_is_named_all_the_same():
+    assert "  plan: no log\n" in report([job("plan", None)])
+
+
+def test_nothing_failed_nothing_said():
+    assert report([]) == ""

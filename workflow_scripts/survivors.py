@@ -1,0 +1,37 @@
+"""List SLURM jobs that outlived a killed Snakemake in this folder; wait for them or cancel them."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.workflow import survivors
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the jobs; with `--wait` or `--cancel` return when they are gone."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--directory", type=Path, default=Path(), help="where Snakemake ran; default: here")
+    parser.add_argument(
+        "--interval", type=float, default=15.0, help="seconds between looks at the queue; default: 15"
+    )
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--wait", action="store_true", help="wait until all have ended")
+    choice.add_argument("--cancel", action="store_true", help="stop them; trainings write a checkpoint first")
+    arguments = parser.parse_args(argv)
+
+    found = survivors.find(arguments.directory)
+    for survivor in found:
+        print(survivor)
+    if arguments.cancel:
+        survivors.cancel(found)
+    if arguments.cancel or arguments.wait:
+        survivors.wait(arguments.directory, arguments.interval)
+        found = []
+    if not found:
+        print("No job of an earlier Snakemake is left. Next: snakemake --unlock, then start it as before.")
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
