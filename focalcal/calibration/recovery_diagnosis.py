@@ -1,0 +1,47 @@
+"""How many test points of a focal model are under- or overconfident, told from the model alone (C21)."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from focalcal.theory.psi import log_psi
+from focalcal.theory.thresholds import confidence_region
+
+REGIONS = ("under", "over", "ambiguous")
+
+
+def diagnose(
+    logits: ArrayLike, gamma: float, posterior: NDArray[np.float64] | None = None
+) -> dict[str, float]:
+    """Return shares of the samples whose largest probability q is below or above what it should be.
+
+    `logits` (n, k) are of a model trained with focal loss of `gamma` > 0. By C21 Theorem 8's regions of q:
+    `region_under`, `region_over`, `region_ambiguous` (neither is certain). By comparing max q with
+    max Psi(q), section 5.1: `psi_under`, `psi_over`. With the true `posterior` (n, k), by Definition 7:
+    `true_under`, `true_over`, and `psi_right`, the share where Psi says the same as the posterior. Uniform
+    predictions, where all agree, count as neither.
+    """
+    logits = np.asarray(logits, np.float64)
+    uniform = np.ptp(logits, axis=1) == 0
+    raw = log_psi(logits, 0.0).max(axis=1)
+    region = confidence_region(np.exp(raw), gamma)
+    # Logarithms still differ where the largest probabilities both round to 1.
+    by_psi = _signs(raw, log_psi(logits, gamma).max(axis=1), uniform)
+    shares = {f"region_{name}": _share((region == name) & ~uniform) for name in REGIONS}
+    shares |= {"psi_under": _share(by_psi < 0), "psi_over": _share(by_psi > 0)}
+    if posterior is not None:
+        by_truth = _signs(np.exp(raw), posterior.max(axis=1), uniform)
+        shares |= {
+            "true_under": _share(by_truth < 0),
+            "true_over": _share(by_truth > 0),
+            "psi_right": _share(by_psi == by_truth),
+        }
+    return shares
+
+
+def _signs(confidence: NDArray, reference: NDArray, uniform: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return -1 where the confidence is too low, 1 where it is too high, 0 where they agree."""
+    return np.where(uniform, 0.0, np.sign(confidence - reference))
+
+
+def _share(mask: NDArray[np.bool_]) -> float:
+    return float(np.mean(mask))
