@@ -25,8 +25,8 @@ def critical_difference(ranking: Ranking | None, metric_label: str) -> Figure:
     bars = 0.13 * (max(levels, default=-1) + 1)
     top = 0.75
     height = top + bars + 0.15 + ROW * half + 0.1
-    figure = Figure(figsize=(8.4, height), layout="none")
-    axis = figure.add_axes((0, 0, 1, 1))
+    figure = Figure(figsize=(8.4, height))
+    axis = figure.subplots(gridspec_kw={"left": 0, "right": 1, "bottom": 0, "top": 1})
     axis.axis("off")
     low, high = 1, count
     span = high - low

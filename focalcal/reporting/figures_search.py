@@ -173,22 +173,22 @@ def relation(searches: Mapping[str, Search], criterion: str) -> Figure:
         mean, gammas = best.mean(axis=0), search.gammas
         # A best T at the end of the grid would lie beyond it: shown open, and no part of the line.
         inside = ~np.isin(best, search.temperatures[[0, -1]]).any(axis=0)
-        if inside.sum() < 2:
-            continue
-        line = fit_line(gammas[inside], mean[inside])
-        axis.plot(
-            gammas, line.intercept + line.slope * gammas, color=look.color, linestyle=look.line, linewidth=1
-        )
-        spread = best.std(axis=0, ddof=1) if len(best) > 1 else None
+        label = f"{loss_name(loss)}: no line, T at the end of its grid"
+        if inside.sum() >= 2:
+            line = fit_line(gammas[inside], mean[inside])
+            label = f"{loss_name(loss)}: {_equation(line)}"
+            fitted = line.intercept + line.slope * gammas
+            axis.plot(gammas, fitted, color=look.color, linestyle=look.line, linewidth=1)
         axis.plot(gammas[~inside], mean[~inside], look.marker, color=look.color, markerfacecolor="white")
+        spread = best.std(axis=0, ddof=1)[inside] if len(best) > 1 else None
         axis.errorbar(
             gammas[inside],
             mean[inside],
-            yerr=None if spread is None else spread[inside],
+            yerr=spread,
             fmt=look.marker,
             color=look.color,
             capsize=2,
-            label=f"{loss_name(loss)}: {_equation(line)}",
+            label=label,
         )
     axis.set(xlabel=f"{GAMMA} of the focal map", ylabel="best temperature T", ylim=(0, None))
     chosen_by = metric_name(criterion)

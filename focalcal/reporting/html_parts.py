@@ -53,7 +53,12 @@ def plain_table(name: str, title: str, headers: Sequence[str], rows: Iterable[Se
         f'<table class="data" id="table-{escape(name)}">',
         f"<caption>{escape(title)}</caption><thead><tr>",
     ]
-    lines += [f'<th scope="col">{escape(header)}</th>' for header in headers]
+    rows = list(rows)
+    numeric = [any(isinstance(row[i], int | float | tuple) for row in rows) for i in range(len(headers))]
+    lines += [
+        f'<th scope="col"{_classes(number=is_number)}>{escape(header)}</th>'
+        for header, is_number in zip(headers, numeric, strict=True)
+    ]
     lines.append("</tr></thead><tbody>")
     lines += [f"<tr>{''.join(_plain_cell(value) for value in row)}</tr>" for row in rows]
     return "\n".join([*lines, "</tbody></table>"]) + "\n"
@@ -69,9 +74,9 @@ def badge(verdict: str) -> Markup:
     """Return a verdict as sign and word, so that it is read without its colour."""
     sign = VERDICT_SIGNS.get(verdict, "•")
     kind = verdict.replace(" ", "-")
-    return Markup(
-        f'<span class="badge {escape(kind)}"><span aria-hidden="true">{sign}</span> {escape(verdict)}</span>'
-    )
+    name = escape(verdict)
+    attributes = f'class="badge {escape(kind)}" data-verdict="{name}"'
+    return Markup(f'<span {attributes}><span aria-hidden="true">{sign}</span> {name}</span>')
 
 
 def figure_html(path: Path, name: str, heading: str, caption: str, *, attributes: str = "") -> str:

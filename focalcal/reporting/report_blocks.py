@@ -16,7 +16,7 @@ def products(sources: Sources, page: str) -> str:
     parts += [(product, place_block(sources, product)) for product in PLACE_FIGURES if product.page == page]
     parts += [(product, table_block(sources, product)) for product in tables if product not in first]
     links = "".join(
-        f'<li><a href="#{_anchor(product)}">{escape(product.heading)}</a></li>'
+        f'<li><a href="#{anchor(product)}">{escape(product.heading)}</a></li>'
         for product, html in parts
         if html
     )
@@ -80,9 +80,10 @@ def duration(seconds: float) -> str:
 
 
 def _heading(product: Product) -> str:
-    return f'<h3 id="{_anchor(product)}">{escape(product.heading)}</h3>'
+    return f'<h3 id="{anchor(product)}">{escape(product.heading)}</h3>'
 
 
-def _anchor(product: Product) -> str:
+def anchor(product: Product) -> str:
+    """Return the name of the place on a page where a product stands."""
     kind = "table" if product in TABLES else "figure"
     return f"{product.page}-{kind}-{product.name}"

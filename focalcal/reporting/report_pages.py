@@ -5,7 +5,8 @@ from collections import Counter
 from html import escape
 
 from focalcal.reporting.html_parts import VERDICT_SIGNS, Markup, badge, figure_html, plain_table
-from focalcal.reporting.report_blocks import boxed, duration, products
+from focalcal.reporting.layout import FIGURES, PLACE_FIGURES, TABLES
+from focalcal.reporting.report_blocks import anchor, boxed, duration, products
 from focalcal.reporting.report_overview import alert
 from focalcal.reporting.report_sources import Sources
 
@@ -73,7 +74,11 @@ def theory(sources: Sources) -> str:
 def claims(sources: Sources) -> str:
     """Return every checked statement of the papers with its verdict and evidence."""
     counts = Counter(claim["verdict"] for claim in sources.claims)
-    legend = " ".join(f"{badge(verdict)} {counts.get(verdict, 0)}" for verdict in VERDICT_SIGNS)
+    legend = " ".join(
+        f'<button type="button" aria-pressed="false" data-verdict="{verdict}">{badge(verdict)} '
+        f"{counts.get(verdict, 0)}</button>"
+        for verdict in VERDICT_SIGNS
+    )
     explained = (
         "<p>Reproduced: our number agrees within the tolerance. Corrected: the printed statement is wrong "
         "and the right one is shown. Not reproduced: the runs at hand contradict it. Not run: this "
@@ -83,16 +88,15 @@ def claims(sources: Sources) -> str:
     rows = [
         (
             badge(claim["verdict"]),
-            *(
-                claim[key]
-                for key in ("source", "statement", "published", "measured", "tolerance", "evidence")
-            ),
+            *(claim[key] for key in ("source", "statement", "published", "measured", "tolerance")),
+            _evidence(claim["evidence"]),
             Markup(f'<code id="claim-{escape(claim["id"])}">{escape(claim["id"])}</code>'),
         )
         for claim in sources.claims
     ]
     table = plain_table("claims", "Statements of the papers and what became of them", CLAIM_COLUMNS, rows)
-    return f'<p class="legend">{legend}</p>{explained}{boxed(table)}'
+    group = f'<div class="legend" role="group" aria-label="Show one verdict">{legend}</div>'
+    return group + explained + boxed(table)
 
 
 def runs(sources: Sources) -> str:
@@ -122,6 +126,20 @@ def _folder_figures(sources: Sources, folder: str, caption: str) -> str:
         figure = figure_html(path, f"{folder}-{path.stem}", heading, caption.format(heading))
         parts.append(f"<h3>{escape(heading)}</h3>{figure}")
     return "\n".join(parts)
+
+
+def _evidence(text: str) -> Markup:
+    """Return the evidence's file names, linked to where the report shows them."""
+    return Markup(", ".join(_evidence_link(part.strip()) for part in text.split(",")))
+
+
+def _evidence_link(path: str) -> str:
+    name = path.rsplit("/", 1)[-1].removesuffix(".csv")
+    kinds = {"results/tables/": TABLES, "results/figures/": (*FIGURES, *PLACE_FIGURES)}
+    shown = [p for prefix, found in kinds.items() if path.startswith(prefix) for p in found if p.name == name]
+    target = anchor(shown[0]) if shown else "theory" if path.startswith("results/theory/") else None
+    code = f"<code>{escape(path)}</code>"
+    return f'<a href="#{target}">{code}</a>' if target else code
 
 
 def _run_table(sources: Sources) -> str:

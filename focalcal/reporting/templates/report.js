@@ -37,7 +37,7 @@
     const rows = groups.flat();
     if (rows.length < 2) return;
     const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
-    const state = { column: -1, direction: 1, words: [], limit: FIRST_ROWS };
+    const state = { column: -1, direction: 1, words: [], limit: FIRST_ROWS, verdict: "" };
     const box = table.closest(".table-box");
     const tools = document.createElement("div");
     tools.className = "tools";
@@ -52,7 +52,14 @@
     more.type = "button";
     tools.append(label, count, more);
     if (rows.length > FEW_ROWS) box.prepend(tools);
-    const keep = (row) => state.words.every((word) => texts.get(row).includes(word));
+    const keep = (row) => state.words.every((word) => texts.get(row).includes(word)) &&
+      (!state.verdict || row.querySelector(".badge").dataset.verdict === state.verdict);
+    const choices = table.id === "table-claims" ? all(".legend button") : [];
+    choices.forEach((button) => button.addEventListener("click", () => {
+      state.verdict = state.verdict === button.dataset.verdict ? "" : button.dataset.verdict;
+      choices.forEach((other) => other.setAttribute("aria-pressed", String(other.dataset.verdict === state.verdict)));
+      draw();
+    }));
     const sorted = () => {
       if (state.column < 0) return groups;
       const order = (a, b) => {

@@ -1,0 +1,224 @@
+"""A results folder with made-up numbers, laid out as the workflow does: for tests of what reads it."""
+
+import csv
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from focalcal.calibration.catalogue import METRICS
+from focalcal.reporting.aggregate import RUN_COLUMNS
+from focalcal.reporting.measurements import COLUMNS
+from focalcal.workflow import grid
+from workflow_scripts import (
+    claims,
+    experiment_checks,
+    figures,
+    figures_reliability,
+    figures_search,
+    figures_training,
+    report,
+    statistics,
+    tables,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = json.dumps(
+    {
+        "metric": "ece",
+        "criterion": "ece",
+        "reliability_methods": ["none", "ts", "fts"],
+    }
+)
+FITS = (("none", ""), *itertools.product(("ts", "fts"), ("nll", "ece", "adaece")))
+GAMMAS = np.array([0.0, -0.5, 0.5, 1.0])
+TEMPERATURES = np.linspace(0.25, 4.0, 16)
+EPOCHS = 4
+BINS = 15
+
+
+class MadeResults:
+    """A folder of made-up runs; `blocks` are those of the configuration's `runs`."""
+
+    def __init__(self, root, blocks, *, failed=(), seed=0):
+        self.root = Path(root)
+        self.rng = np.random.default_rng(seed)
+        self.config = make_config(blocks)
+        self.grid = grid.build(self.config, ROOT)
+        self.failed = set(failed)
+        self.results = self.root / "results"
+
+    @property
+    def places(self):
+        return sorted({(run.dataset, run.model) for run in self.grid})
+
+    def write_runs(self):
+        """Write everything that the stages before reporting leave."""
+        (self.results / "tables").mkdir(parents=True, exist_ok=True)
+        with (self.results / "tables" / "metrics.csv").open("w", newline="") as target:
+            writer = csv.writer(target, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            for run in self.grid:
+                rows = self._write_run(run)
+                if run.path not in self.failed:
+                    writer.writerows(rows)
+        with (self.results / "tables" / "runs.csv").open("w", newline="") as target:
+            writer = csv.writer(target, lineterminator="\n")
+            writer.writerow(RUN_COLUMNS)
+            for run in self.grid:
+                status = "diverged" if run.path in self.failed else "ok"
+                writer.writerow([run.dataset, run.model, run.loss, run.seed, status, "cpu", 1.5, "abc", ""])
+        for dataset in self.grid.datasets:
+            record = {
+                "dataset": dataset,
+                "classes": 3,
+                "input_shape": [2],
+                "sizes": {"train": 10, "val": 5, "test": 20},
+                "source": "made up",
+                "checksum": "0" * 64,
+            }
+            self._json(f"data/{dataset}.json", record)
+
+    def write_tables(self):
+        """Run the entry points that write tables and statistics."""
+        common = ["--metrics", self._path("tables/metrics.csv"), "--output", self._path("tables")]
+        tables.main(["--spec", SETTINGS, *common])
+        statistics.main(["--spec", SETTINGS, *common, *self._runs()])
+        checks = self._path("tables/experiment_checks.csv")
+        experiment_checks.main(
+            ["--metrics", self._path("tables/metrics.csv"), *self._runs(), "--output", checks]
+        )
+        ledger = ["--table", self._path("tables/claims.csv"), "--readable", self._path("tables/claims.md")]
+        claims.main(["--root", str(self.root), *ledger])
+
+    def write_figures(self):
+        """Run the entry points that draw figures, as PNG."""
+        metrics = ["--metrics", self._path("tables/metrics.csv"), "--output", self._path("figures")]
+        figures.main(["--spec", SETTINGS, *metrics])
+        for dataset, model in self.places:
+            place = f"{dataset}/{model}"
+            files = {
+                name: self._path(f"figures/{name}/{place}.png")
+                for name in ("reliability", "temperature", "surface", "relation", "training")
+            }
+            shared = [*self._runs(), "--place", place]
+            figures_reliability.main(["--spec", SETTINGS, *shared, "--output", files["reliability"]])
+            searched = [f"--{name}={files[name]}" for name in ("temperature", "surface", "relation")]
+            figures_search.main(["--spec", SETTINGS, *shared, *searched])
+            figures_training.main([*shared, "--output", files["training"]])
+
+    def write_report(self):
+        """Run the entry point that writes the report; return its path."""
+        target = self.results / "report.html"
+        arguments = ["--results", str(self.results), "--output", str(target)]
+        report.main(["--spec", json.dumps(self.config), *arguments, "--config", self._path("config.json")])
+        return target
+
+    def _runs(self):
+        return ["--runs", self._path("tables/runs.csv"), "--results", str(self.results)]
+
+    def _path(self, name):
+        return str(self.results / name)
+
+    def _json(self, name, value):
+        path = self.results / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value))
+
+    def _write_run(self, run):
+        fits, rows = [], []
+        for method, criterion in FITS:
+            gamma = float(self.rng.choice(GAMMAS[1:])) if method == "fts" else 0.0
+            temperature = 1.0 if method == "none" else float(self.rng.choice(TEMPERATURES[1:-1]))
+            fits.append(self._fit(method, criterion, gamma, temperature))
+            for split, metric in itertools.product(("val", "test"), METRICS):
+                value = float(self.rng.uniform(0.01, 0.2))
+                identity = (run.dataset, run.model, run.loss, run.seed)
+                rows.append((*identity, method, criterion, gamma, temperature, split, metric, value))
+        described = {
+            "dataset": run.dataset,
+            "model": run.model,
+            "loss": run.loss,
+            "seed": run.seed,
+            "gamma": None,
+        }
+        self._json(f"calibration/{run.path}/fits.json", {"run": described, "fits": fits})
+        surfaces = {
+            name: self.rng.uniform(0.01, 0.3, (len(GAMMAS), len(TEMPERATURES)))
+            for name in ("nll", "ece", "adaece")
+        }
+        np.savez(
+            self.results / "calibration" / run.path / "surfaces.npz",
+            gammas=GAMMAS,
+            temperatures=TEMPERATURES,
+            **surfaces,
+        )
+        self._json(f"diagnostics/{run.path}.json", self._diagnostics(described, fits))
+        failed = run.path in self.failed
+        self._json(
+            f"runs/{run.path}/run.json",
+            {
+                "status": "diverged" if failed else "ok",
+                "message": "loss is NaN in epoch 2 <b>" if failed else None,
+                "device": "cpu",
+                "provenance": {"code": {"a.py": "0123"}, "packages": {"torch": "2"}, "python": "3.11"},
+            },
+        )
+        self._history(run)
+        benchmark = self.results / "benchmarks" / "train" / f"{run.path}.tsv"
+        benchmark.parent.mkdir(parents=True, exist_ok=True)
+        benchmark.write_text("s\tmax_rss\n1.5\t100\n")
+        return rows
+
+    def _fit(self, method, criterion, gamma, temperature):
+        return {
+            "method": method,
+            "criterion": criterion or None,
+            "gamma": gamma,
+            "temperature": temperature,
+        }
+
+    def _diagnostics(self, run, fits):
+        count = self.rng.integers(0, 50, BINS)
+        middles = (np.arange(BINS) + 0.5) / BINS
+        accuracy = np.clip(middles + self.rng.normal(0, 0.1, BINS), 0, 1)
+        known = count > 0
+        bins = {
+            "count": count.tolist(),
+            "confidence": [float(v) if ok else None for v, ok in zip(middles, known, strict=True)],
+            "accuracy": [float(v) if ok else None for v, ok in zip(accuracy, known, strict=True)],
+        }
+        shown = [fit for fit in fits if fit["criterion"] in (None, "ece")]
+        grid_temperatures = np.geomspace(0.25, 4, 9)
+        comparison = {"first": 0.02, "second": 0.03, "difference": -0.01, "low": -0.02, "high": 0.005}
+        return {
+            "run": run,
+            "bins": BINS,
+            "criterion": "ece",
+            "samples": int(count.sum()),
+            "reliability": [{**fit, **bins} for fit in shown],
+            "curve": {
+                "temperatures": grid_temperatures.tolist(),
+                "ece": self.rng.uniform(0.01, 0.3, 9).tolist(),
+            },
+            "comparisons": [{"metric": metric, **comparison} for metric in ("ece", "nll")],
+        }
+
+    def _history(self, run):
+        columns = ("error", "ece", "nll_incorrect", "entropy_incorrect", "p_true_correct")
+        names = [f"{split}_{column}" for split in ("train", "val", "test") for column in columns]
+        path = self.results / "runs" / run.path / "history.csv"
+        with path.open("w", newline="") as target:
+            writer = csv.writer(target, lineterminator="\n")
+            writer.writerow(["epoch", *names, "last_layer_weight_norm"])
+            for epoch in range(1, EPOCHS + 1):
+                writer.writerow([epoch, *self.rng.uniform(0.1, 1, len(names)), 1.0])
+
+
+def make_config(blocks):
+    """Return the default configuration with other runs."""
+    config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
+    config |= yaml.safe_load((ROOT / "configs" / "recipes.yaml").read_text("utf-8"))
+    return config | {"runs": blocks, "logits": {}}

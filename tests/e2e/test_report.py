@@ -1,0 +1,172 @@
+"""The report in a real browser: quiet, offline, complete, sortable, usable at desk and phone width."""
+
+import pytest
+
+from tests.e2e.conftest import ARTEFACTS, FAILED
+
+PAGES = ["overview", "data", "training", "calibration", "recovery", "theory", "claims", "runs"]
+WIDTHS = [1400, 390]
+RUNS_BOX = "document.querySelector('#table-runs').closest('.table-box')"
+
+pytestmark = pytest.mark.slow
+
+
+def address(report, page="overview"):
+    return f"{report.as_uri()}#{page}"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dark", [False, True])
+def test_pages_are_quiet_offline_and_fit(browser, report, width, dark):
+    for page in PAGES:
+        browser.open(address(report, page), width, dark=dark)
+        shown = browser.evaluate(
+            "[...document.querySelectorAll('.page')].filter(p => p.offsetHeight).map(p => p.id)"
+        )
+        assert shown == [page]
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        assert browser.evaluate("window.scrollY") == 0
+        name = f"{page}-{width}-{'dark' if dark else 'light'}.png"
+        browser.screenshot(ARTEFACTS / name)
+        assert browser.problems() == []
+        assert browser.requests() == [report.as_uri()]
+
+
+def test_nothing_refers_to_another_file(report):
+    text = report.read_text(encoding="utf-8")
+    for outside in ("http://", "https://", 'src="/', "@import", "url("):
+        assert outside not in text.replace("http-equiv", ""), outside
+    assert len(text) < 25e6
+
+
+def test_every_link_leads_somewhere(browser, report):
+    browser.open(address(report), 1400)
+    broken = browser.evaluate(
+        "[...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))"
+        ".filter(h => !h.startsWith('#') || !document.getElementById(h.slice(1)))"
+    )
+    assert broken == []
+    assert browser.evaluate("document.querySelectorAll('a[href]').length") > 30
+
+
+def test_links_to_a_table_open_its_page(browser, report):
+    browser.open(address(report, "calibration-table-optimism"), 1400)
+    assert browser.evaluate("document.querySelector('.page.current').id") == "calibration"
+    top = browser.evaluate(
+        "document.getElementById('calibration-table-optimism').getBoundingClientRect().top"
+    )
+    assert 0 <= top < 200
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_figure_can_be_seen(browser, report, width):
+    browser.open(address(report), width)
+    seen = browser.evaluate(
+        """(async () => {
+          const seen = [];
+          for (const page of document.querySelectorAll('.page')) {
+            location.hash = page.id;
+            await new Promise((done) => setTimeout(done, 30));
+            const selects = [...page.querySelectorAll('.places select')];
+            const most = Math.max(1, ...selects.map((s) => s.options.length));
+            for (let i = 0; i < most; i += 1) {
+              for (const select of selects) {
+                select.selectedIndex = Math.min(i, select.options.length - 1);
+                select.dispatchEvent(new Event('change'));
+              }
+              for (const image of page.querySelectorAll('figure:not([hidden]) img')) {
+                await image.decode();
+                const large = image.offsetWidth > 100 && image.naturalWidth > 100;
+                if (large) seen.push(image.closest('figure').id);
+              }
+            }
+          }
+          return [...new Set(seen)].sort();
+        })()"""
+    )
+    assert seen == sorted(browser.evaluate("[...document.querySelectorAll('figure')].map(f => f.id)"))
+    assert {"figure-calibration_error", "figure-reliability-1", "figure-training-0"} <= set(seen)
+
+
+def test_tables_sort_by_value(browser, report):
+    browser.open(address(report, "overview"), 1400)
+    column = (
+        "[...document.querySelectorAll('#table-overview tbody tr')].map(r => Number(r.cells[4].dataset.v))"
+    )
+    button = "document.querySelectorAll('#table-overview thead tr:last-child th')[4].querySelector('button')"
+    before = browser.evaluate(column)
+    browser.evaluate(f"{button}.click()")
+    assert browser.evaluate(f"{button}.parentElement.getAttribute('aria-sort')") == "ascending"
+    assert browser.evaluate(column) == sorted(before)
+    browser.evaluate(f"{button}.click()")
+    assert browser.evaluate(column) == sorted(before, reverse=True)
+    browser.evaluate(f"{button}.click()")
+    assert browser.evaluate(column) == before
+
+
+def test_tables_filter_by_words_and_show_the_rest_when_asked(browser, report):
+    browser.open(address(report, "runs"), 1400)
+    rows = "document.querySelectorAll('#table-runs tbody tr').length"
+    assert browser.evaluate(rows) == 60
+    browser.evaluate(f"{RUNS_BOX}.querySelector('.tools button').click()")
+    assert browser.evaluate(rows) == 70
+    browser.evaluate(
+        f"(() => {{ const i = {RUNS_BOX}.querySelector('input');"
+        "i.value = 'gauss-3 diverged'; i.dispatchEvent(new Event('input')); })()"
+    )
+    assert browser.evaluate(rows) == 1
+    assert "diverged" in browser.evaluate("document.querySelector('#table-runs tbody').textContent")
+
+
+def test_claims_show_one_verdict_when_asked(browser, report):
+    browser.open(address(report, "claims"), 1400)
+    badges = "[...document.querySelectorAll('#table-claims tbody .badge')]"
+    verdicts = f"[...new Set({badges}.map(b => b.dataset.verdict))]"
+    assert len(browser.evaluate(verdicts)) > 1
+    browser.evaluate("document.querySelector('.legend [data-verdict=reproduced]').click()")
+    assert browser.evaluate(verdicts) == ["reproduced"]
+
+
+def test_failed_runs_are_in_plain_sight(browser, report):
+    browser.open(address(report), 390)
+    text = browser.evaluate("document.querySelector('#overview .alert').innerText")
+    assert "1 of 70 runs failed" in text
+    assert FAILED in text
+    assert "<b>" in text, "a message must be shown as text, not as HTML"
+    assert "1 failed or missing" in browser.evaluate("document.querySelector('nav').innerText")
+
+
+def test_figures_enlarge_by_keyboard(browser, report):
+    browser.open(address(report), 1400)
+    browser.evaluate("document.querySelector('#figure-calibration_error .zoom').focus()")
+    browser.press("Enter", "Enter", "\r")
+    browser.wait("document.getElementById('viewer').open")
+    browser.wait("document.querySelector('#viewer img').offsetWidth > 500")
+    browser.evaluate("document.getElementById('larger').click()")
+    browser.screenshot(ARTEFACTS / "enlarged-1400-light.png")
+    browser.press("Escape", "Escape")
+    browser.wait("!document.getElementById('viewer').open")
+
+
+def test_keyboard_reaches_the_pages_in_order(browser, report):
+    browser.open(report.as_uri(), 1400)
+    reached = []
+    for _ in range(12):
+        browser.press("Tab", "Tab")
+        reached.append(
+            browser.evaluate("document.activeElement.getAttribute('href') || document.activeElement.id")
+        )
+    assert reached[0] == "#main"
+    assert [f"#{page}" for page in PAGES] == [
+        href for href in reached if href.startswith("#") and href != "#main"
+    ][:8]
+
+
+def test_theme_can_be_chosen(browser, report):
+    browser.open(address(report), 1400)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = browser.evaluate(ground)
+    browser.evaluate("document.getElementById('theme').click()")
+    assert browser.evaluate(ground) == light
+    browser.evaluate("document.getElementById('theme').click()")
+    assert browser.evaluate(ground) != light

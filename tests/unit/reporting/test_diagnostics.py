@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+
+from focalcal.calibration import metrics
+from focalcal.calibration.engine import calibrate
+from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.reporting import diagnostics
+
+SPEC = {
+    "run": {"dataset": "d", "model": "m", "loss": "focal-2", "seed": 1, "gamma": 2.0},
+    "methods": ["none", "ts", "fts", "psi", "psi-ts"],
+    "criteria": ["nll", "ece"],
+    "gammas": [0.5, 1.0],
+    "temperatures": {"start": 0.5, "stop": 3.0, "step": 0.1},
+    "bins": 15,
+    "adaece": "split",
+}
+
+
+@pytest.fixture(scope="module")
+def logits():
+    rng = np.random.default_rng(0)
+    splits = []
+    for size in (400, 600):
+        labels = rng.integers(0, 3, size)
+        values = rng.normal(size=(size, 3)) * 2
+        values[np.arange(size), labels] += 1.5
+        splits.append(Split(values, labels))
+    return RunLogits(*splits)
+
+
+@pytest.fixture(scope="module")
+def calibration(logits):
+    return calibrate(logits, SPEC)
+
+
+@pytest.fixture(scope="module")
+def found(logits, calibration):
+    return diagnostics.diagnose(logits, calibration.fits, SPEC, criterion="ece", resamples=200)
+
+
+def score(calibration, method, criterion, metric):
+    (row,) = [
+        row
+        for row in calibration.rows
+        if (row["method"], row["criterion"], row["split"], row["metric"])
+        == (method, criterion, "test", metric)
+    ]
+    return row["value"]
+
+
+def test_bins_by_hand():
+    confidence = np.array([0.2, 0.5, 0.51, 0.9, 1.0])
+    correct = np.array([True, False, True, True, False])
+    bins = diagnostics.reliability_bins(confidence, correct, 2)
+    assert bins["count"] == [2, 3], "0.5 belongs to the lower bin (lo, hi]"
+    assert bins["confidence"] == [0.35, pytest.approx(0.8033333)]
+    assert bins["accuracy"] == [0.5, pytest.approx(0.6666667)]
+
+
+def test_empty_bins_have_no_confidence():
+    bins = diagnostics.reliability_bins(np.array([0.9]), np.array([True]), 4)
+    assert bins == {"count": [0, 0, 0, 1], "confidence": [None] * 3 + [0.9], "accuracy": [None] * 3 + [1.0]}
+
+
+def test_top_label_ece_is_the_metric(logits):
+    probs = np.exp(logits.test.logits) / np.exp(logits.test.logits).sum(axis=1, keepdims=True)
+    ours = diagnostics.top_label_ece(probs.max(axis=1), probs.argmax(axis=1) == logits.test.labels, 15)
+    assert ours == pytest.approx(metrics.ece(probs, logits.test.labels, 15), abs=1e-12)
+
+
+def test_bins_give_back_the_ece_of_the_metrics_table(found, calibration):
+    criteria = {"none": None, "psi": None, "ts": "ece", "fts": "ece", "psi-ts": "ece"}
+    assert [entry["method"] for entry in found["reliability"]] == SPEC["methods"]
+    for entry in found["reliability"]:
+        assert entry["criterion"] == criteria[entry["method"]]
+        count = np.array(entry["count"])
+        gaps = [
+            abs(c - a) if n else 0
+            for n, c, a in zip(count, entry["confidence"], entry["accuracy"], strict=True)
+        ]
+        expected = score(calibration, entry["method"], entry["criterion"], "ece")
+        assert float(np.sum(count * gaps) / count.sum()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_comparisons_are_those_of_the_metrics_table(found, calibration):
+    by_metric = {entry["metric"]: entry for entry in found["comparisons"]}
+    for metric in ("ece", "nll"):
+        entry = by_metric[metric]
+        assert entry["first"] == pytest.approx(score(calibration, "fts", "ece", metric), abs=1e-12)
+        assert entry["second"] == pytest.approx(score(calibration, "ts", "ece", metric), abs=1e-12)
+        assert entry["difference"] == pytest.approx(entry["first"] - entry["second"])
+        assert entry["low"] < entry["high"]
+
+
+def test_nothing_is_compared_without_both_fits(logits, calibration):
+    fits = {**calibration.fits, "fits": [f for f in calibration.fits["fits"] if f["method"] != "fts"]}
+    assert diagnostics.diagnose(logits, fits, SPEC, criterion="ece", resamples=100)["comparisons"] == []
+    other = diagnostics.diagnose(logits, calibration.fits, SPEC, criterion="adaece", resamples=100)
+    assert other["comparisons"] == []
+
+
+def test_curve_is_the_ece_of_scaled_logits(logits, found):
+    temperature, value = found["curve"]["temperatures"][40], found["curve"]["ece"][40]
+    scaled = np.exp(logits.test.logits / temperature)
+    probs = scaled / scaled.sum(axis=1, keepdims=True)
+    assert value == pytest.approx(metrics.ece(probs, logits.test.labels, 15), abs=1e-6)

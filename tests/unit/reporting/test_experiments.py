@@ -1,0 +1,180 @@
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from focalcal.reporting import claims, experiments, published
+from focalcal.reporting.claims_experiments import CHECKS, runs_at_least, runs_at_most, runs_within
+from focalcal.reporting.findings import Evidence
+from focalcal.reporting.layout import CLAIM_FILES
+from focalcal.reporting.measurements import COLUMNS
+
+
+def row(loss, method, criterion, metric, value, temperature=1.0, dataset="gauss-3", model="mlp", seed=1):
+    return (dataset, model, loss, str(seed), method, criterion, 0.0, temperature, "test", metric, value)
+
+
+def checks_of(*rows, surfaces=(), histories=(), papers=None):
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    papers = published.unique_cells(published.load_results()) if papers is None else papers
+    return {check.check: check for check in experiments.experiment_checks(frame, surfaces, histories, papers)}
+
+
+def test_share_of_settings_where_fts_is_lower():
+    rows = [row("ce", "ts", "adaece", "adaece", 0.03), row("ce", "fts", "adaece", "adaece", 0.02)]
+    rows += [row("focal-2", "ts", "adaece", "adaece", 0.03), row("focal-2", "fts", "adaece", "adaece", 0.04)]
+    found = checks_of(*rows)["fts_better_share"]
+    assert (found.value, found.n) == (0.5, 2)
+    assert "gauss-3/mlp/focal-2" in found.detail
+
+
+def test_gain_from_the_criterion():
+    rows = [row("ce", "ts", "adaece", "adaece", 0.02), row("ce", "ts", "nll", "adaece", 0.04)]
+    rows += [row("ce", "ts", "nll", "nll", 0.9), row("ce", "ts", "adaece", "nll", 1.0)]
+    found = checks_of(*rows)
+    assert found["criterion_gain_ece"].value == pytest.approx(0.5)
+    assert found["criterion_gain_nll"].value == pytest.approx(0.1)
+
+
+def test_temperature_falls_with_gamma():
+    rows = [
+        row(loss, "ts", "ece", "ece", 0.1, temperature)
+        for loss, temperature in (("ce", 2.5), ("focal-1", 1.8), ("focal-3", 1.2), ("flsd-53", 1.0))
+    ]
+    found = checks_of(*rows)
+    assert found["gamma_temperature_trend"].value == pytest.approx(-1.0)
+    assert found["temperature_ce"].value == 2.5
+    assert found["temperature_focal"].value == pytest.approx((1.8 + 1.2 + 1.0) / 3)
+    assert found["temperature_flsd"].n == 1
+
+
+def test_two_gammas_are_no_trend():
+    rows = [row("ce", "ts", "ece", "ece", 0.1, 2.0), row("focal-1", "ts", "ece", "ece", 0.1, 1.0)]
+    assert "gamma_temperature_trend" not in checks_of(*rows)
+
+
+def test_lines_and_their_worst_run():
+    temperatures = np.linspace(0.5, 4.0, 36)
+    gammas = np.array([0.0, 0.5, 1.0, 2.0])
+    straight = np.abs(temperatures[None] - (1.0 + 0.5 * gammas)[:, None])
+    bent = np.abs(temperatures[None] - np.array([1.0, 3.0, 1.5, 2.0])[:, None])
+    surfaces = [
+        ({"path": name}, {"gammas": gammas, "temperatures": temperatures, "ece": values})
+        for name, values in (("a", straight), ("b", straight), ("c", bent))
+    ]
+    found = checks_of(surfaces=surfaces)
+    assert found["relation_r_squared_median"].value > 0.99
+    assert found["relation_r_squared_least"].detail.endswith("c")
+    assert found["relation_r_squared_least"].n == 3
+
+
+def test_end_of_training_against_cross_entropy():
+    def run(loss, norm):
+        identity = {"dataset": "d", "model": "m", "loss": loss, "seed": "1"}
+        columns = {"val_nll_incorrect": 3.0, "val_entropy_incorrect": 1.0}
+        return identity, pd.DataFrame(
+            [{**columns, "last_layer_weight_norm": value} for value in (99.0, norm)]
+        )
+
+    found = checks_of(histories=[run("ce", 5.0), run("focal-2", 4.0), run("focal-5", 6.0)])
+    assert found["final_weight_norm_below_ce_share"].value == 0.5
+    assert found["final_wrong_nll_below_ce_share"].value == 0.0
+
+
+def test_recovery_is_judged_on_focal_losses_only():
+    rows = [row("ce", "psi", "", "kl_posterior", 0.01), row("ce", "none", "", "kl_posterior", 0.01)]
+    rows += [
+        row("focal-5", "psi", "", "kl_posterior", 0.002),
+        row("focal-5", "none", "", "kl_posterior", 0.2),
+    ]
+    found = checks_of(*rows)["psi_kl_ratio_none"]
+    assert (found.value, found.n) == (pytest.approx(0.01), 1)
+
+
+def test_printed_cells_are_compared_where_they_exist():
+    rows = [row("flsd-53", "none", "", "ece", 0.0165, dataset="cifar10", model="resnet50")]
+    found = checks_of(*rows)["m20_ece_difference"]
+    assert found.value == pytest.approx(0.001), "M20 Table 1 prints 1.55 %"
+    assert found.n == 1
+    assert "m20_ece_difference" not in checks_of(row("flsd-53", "none", "", "ece", 0.0165))
+
+
+def test_doubles_are_refused():
+    check = experiments.Check("a", 1.0, 1, "")
+    with pytest.raises(ValueError, match="check 'a' was computed twice"):
+        experiments.as_rows([check, check])
+
+
+def test_nothing_at_hand_gives_no_check():
+    assert checks_of() == {}
+
+
+class Claim:
+    tolerance = 0.1
+
+
+@pytest.fixture
+def evidence(tmp_path):
+    path = tmp_path / CHECKS
+    path.parent.mkdir(parents=True)
+    with path.open("w", newline="") as target:
+        writer = csv.writer(target)
+        writer.writerows([("check", "value", "n", "detail"), ("share", "0.5", "4", "two of four")])
+    return Evidence(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "arguments", "agrees"),
+    [
+        (runs_at_least, {"bound": 0.6}, True),
+        (runs_at_least, {"bound": 0.61}, False),
+        (runs_at_most, {"bound": 0.4}, True),
+        (runs_at_most, {"bound": 0.39}, False),
+        (runs_within, {"low": 0.6, "high": 0.7}, True),
+        (runs_within, {"low": 0.61, "high": 0.7}, False),
+    ],
+)
+def test_evaluators_use_the_tolerance(evidence, evaluator, arguments, agrees):
+    finding = evaluator(Claim(), evidence, check="share", **arguments)
+    assert finding.agrees is agrees
+    assert finding.measured == "0.5 (two of four; n = 4)"
+
+
+def test_claims_without_evidence_are_not_run(tmp_path):
+    rows = claims.judge(claims.load_claims(), tmp_path)
+    assert {row["verdict"] for row in rows} == {"not run"}
+    assert claims.PAPERS == CLAIM_FILES
+
+
+def test_every_check_that_a_claim_names_can_be_computed():
+    fits = [("none", ""), ("psi", ""), ("ts-focal", "focal"), ("ts-focal-psi", "focal")]
+    fits += [(method, criterion) for method in ("ts", "fts") for criterion in ("nll", "ece", "adaece")]
+    metrics = ("accuracy", "error", "nll", "ece", "adaece", "kl_posterior")
+    rows = [
+        row(loss, method, criterion, metric, 0.1 + 0.01 * len(loss), dataset=dataset, model="resnet50")
+        for dataset in ("gauss-3", "svhn", "cifar10")
+        for loss in ("ce", "focal-1", "focal-3", "flsd-53")
+        for method, criterion in fits
+        for metric in metrics
+    ]
+    history = pd.DataFrame(
+        [{"val_nll_incorrect": 1.0, "val_entropy_incorrect": 1.0, "last_layer_weight_norm": 1.0}]
+    )
+    runs = [
+        {"dataset": "d", "model": "m", "loss": loss, "seed": "1", "path": loss} for loss in ("ce", "focal-1")
+    ]
+    temperatures, gammas = np.linspace(0.5, 4, 8), np.array([0.0, 1.0, 2.0])
+    surface = np.abs(temperatures[None] - (1 + gammas)[:, None])
+    arrays = {"gammas": gammas, "temperatures": temperatures, "ece": surface}
+    found = checks_of(
+        *rows, surfaces=[(run, arrays) for run in runs], histories=[(run, history) for run in runs]
+    )
+    named = {
+        entry["check"]
+        for name in CLAIM_FILES
+        if name.endswith("_experiments")
+        for entry in yaml.safe_load((claims.FOLDER / f"{name}.yaml").read_text("utf-8"))["claims"]
+    }
+    assert named <= set(found)
