@@ -51,7 +51,7 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
     """Return metrics, fits and surfaces of every method and criterion of a calibration job's `spec`."""
     run, settings = spec["run"], settings_of(spec)
     objective = Objective(logits.val.logits, logits.val.labels, settings.bins, settings.adaece)
-    surfaces = validation_surfaces(objective, settings)
+    surfaces = validation_surfaces(objective, settings, run["gamma"])
     rows: list[dict[str, Any]] = []
     fits: list[dict[str, Any]] = []
     skipped: list[dict[str, str]] = []
@@ -64,8 +64,14 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
             calibrator_class = getattr(calibrators, METHODS[name].calibrator)
             calibrator = calibrator_class.configured(criterion, settings, run["gamma"])
             calibrator.fit_objective(objective)
-            fits.append(_fit_record(name, criterion, calibrator, logits.test))
-            rows.extend(_rows(run, name, criterion, calibrator, logits, settings))
+            values = {
+                split_name: metric_values(
+                    calibrator.predict_log_proba(split.logits), split.labels, settings.bins, settings.adaece
+                )
+                for split_name, split in (("val", logits.val), ("test", logits.test))
+            }
+            fits.append(_fit_record(name, criterion, calibrator, logits.test, values["test"]))
+            rows.extend(_rows(run, name, criterion, calibrator, values))
     record = {"run": dict(run), "fits": fits, "not_applicable": skipped}
     return Calibration(rows, record, surfaces)
 
@@ -94,9 +100,13 @@ def settings_of(spec: Mapping[str, Any]) -> Settings:
     return Settings(gammas, temperatures, spec["bins"], spec["adaece"])
 
 
-def validation_surfaces(objective: Objective, settings: Settings) -> dict[str, NDArray]:
+def validation_surfaces(
+    objective: Objective, settings: Settings, training_gamma: float | None
+) -> dict[str, NDArray]:
     """Return the surfaces of all criteria over gamma 0 (temperature scaling) and the configured gammas."""
     gammas = (0.0, *settings.gammas)
+    if training_gamma is not None:  # one pass over the logits serves the methods that need this gamma, too
+        objective.surfaces((*gammas, training_gamma), settings.temperatures)
     surfaces = objective.surfaces(gammas, settings.temperatures)
     return {"gammas": np.array(gammas), "temperatures": settings.temperatures, **surfaces}
 
@@ -150,15 +160,20 @@ def _criteria(method: str, configured: Sequence[str]) -> Sequence[str | None]:
     return configured if own is None else own or [None]
 
 
-def _fit_record(method: str, criterion: str | None, calibrator: Calibrator, test: Split) -> dict[str, Any]:
+def _fit_record(
+    method: str, criterion: str | None, calibrator: Calibrator, test: Split, on_test: Mapping[str, float]
+) -> dict[str, Any]:
     """Return what fits.json keeps of one fit."""
+    test_score = on_test[criterion] if criterion in CRITERIA else None
+    if criterion is not None and test_score is None:
+        test_score = calibrator.score(test.logits, test.labels)
     return {
         "method": method,
         "criterion": criterion,
         "gamma": calibrator.gamma_,
         "temperature": calibrator.temperature_,
         "validation_score": calibrator.score_,
-        "test_score": calibrator.score(test.logits, test.labels) if criterion else None,
+        "test_score": test_score,
         "evaluations": calibrator.evaluations_,
         "bound_hit": calibrator.bound_hit_,
         "gamma_bound_hit": calibrator.gamma_bound_hit_,
@@ -170,15 +185,12 @@ def _rows(
     method: str,
     criterion: str | None,
     calibrator: Calibrator,
-    logits: RunLogits,
-    settings: Settings,
+    values: Mapping[str, Mapping[str, float]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the metric rows of one fit on both splits; undefined metrics have none."""
-    for split_name, split in (("val", logits.val), ("test", logits.test)):
-        log_probs = calibrator.predict_log_proba(split.logits)
-        values = metric_values(log_probs, split.labels, settings.bins, settings.adaece)
+    """Yield the rows of one fit, whose `values` are split -> metric -> value; undefined metrics have none."""
+    for split, by_metric in values.items():
         for metric in METRICS:
-            if np.isnan(values[metric]):
+            if np.isnan(by_metric[metric]):
                 continue
             yield {
                 **{key: run[key] for key in ("dataset", "model", "loss", "seed")},
@@ -186,9 +198,9 @@ def _rows(
                 "criterion": criterion,
                 "gamma": calibrator.gamma_,
                 "temperature": calibrator.temperature_,
-                "split": split_name,
+                "split": split,
                 "metric": metric,
-                "value": values[metric],
+                "value": by_metric[metric],
             }
 
 

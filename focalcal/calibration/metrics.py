@@ -77,11 +77,19 @@ def classwise_ece(
 ) -> float:
     """Return the mean over all k classes of the calibration error of that class's probability."""
     probs, labels = checked(probs, labels)
-    totals = [
-        np.sum(np.abs(_bin_gaps(column, labels == index, bins, binning, variant)[1]))
-        for index, column in enumerate(probs.T)
-    ]
-    return float(np.mean(totals) / len(labels))
+    check_binning(bins, binning, variant)
+    samples, classes = probs.shape
+    if binning == "width":  # all classes at once: class c has the bins c * bins, c * bins + 1, ...
+        gaps = probs.copy()
+        gaps[np.arange(samples), labels] -= 1.0
+        index = _width_index(probs, bins) + bins * np.arange(classes)
+        total = np.sum(np.abs(np.bincount(index.ravel(), gaps.ravel(), bins * classes)))
+    else:
+        total = sum(
+            np.sum(np.abs(_bin_gaps(column, labels == number, bins, binning, variant)[1]))
+            for number, column in enumerate(probs.T)
+        )
+    return float(total / (samples * classes))
 
 
 def s99(probs: ArrayLike, labels: ArrayLike, threshold: float = 0.99) -> tuple[float, float]:
@@ -156,9 +164,14 @@ def _bin_gaps(
     if binning == "mass":
         index = np.searchsorted(equal_mass_edges(confidences, bins), confidences, side="left") - 1
     else:
-        index = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], confidences, side="left")
+        index = _width_index(confidences, bins)
     counted = (index >= 0) & (index < bins)
     return (
         np.bincount(index[counted], minlength=bins),
         np.bincount(index[counted], weights=gaps[counted], minlength=bins),
     )
+
+
+def _width_index(values: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
+    """Return the number of the bin of equal width, `(low, high]`, of each value."""
+    return np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], values, side="left")

@@ -45,6 +45,7 @@ class Objective:
         self._samples = _sorted_samples(self.logits, self.labels)
         self._binning = _binning(len(self.labels), bins, adaece)
         self._rows: dict[tuple[float, bytes], NDArray[np.float64]] = {}
+        self._losses: dict[tuple[float, bytes], NDArray[np.float64]] = {}
         self._mapped: dict[float, Objective] = {}
 
     def surfaces(self, gammas: Sequence[float], temperatures: ArrayLike) -> dict[str, NDArray[np.float64]]:
@@ -78,10 +79,13 @@ class Objective:
             )
         check_temperatures(temperatures)
         temperatures = np.asarray(temperatures, dtype=np.float64)
-        out = np.empty(len(temperatures))
-        kernel = compiled.focal_losses()
-        self._share(temperatures, lambda part: kernel(self._samples, (part, temperatures), float(gamma), out))
-        return out
+        key = (float(gamma), temperatures.tobytes())
+        if key not in self._losses:
+            out = np.empty(len(temperatures))
+            kernel = compiled.focal_losses()
+            self._share(temperatures, lambda part: kernel(self._samples, (part, temperatures), key[0], out))
+            self._losses[key] = out
+        return self._losses[key].copy()
 
     def mapped(self, gamma: float) -> "Objective":
         """Return the objective of the logits log Psi^gamma(softmax(logits))."""
@@ -100,7 +104,7 @@ class Objective:
         width = -(-gammas.shape[1] // focal_table.LANES) * focal_table.LANES
         tables = np.zeros((*gammas.shape[:1], *table.coefficients.shape[:2], width))
         tables[..., : gammas.shape[1]] = np.moveaxis(table.coefficients[:, :, columns], 2, 0)
-        segments = (table.grid, table.shift, table.first, self._farthest(float(np.max(gammas))))
+        segments = (table.grid, table.shift, table.first, self._farthest(gammas))
         out = np.empty((criteria, len(temperatures), gammas.shape[1]))
         kernel = compiled.surfaces()
         self._share(
@@ -111,9 +115,11 @@ class Objective:
         )
         return out
 
-    def _farthest(self, gamma: float) -> float:
+    def _farthest(self, gammas: NDArray[np.float64]) -> float:
         """Return the u behind which f(v) - 1, at most gamma v u, does not matter for all classes together."""
-        return min(60.0, math.log(self.logits.shape[1] * max(gamma, 1.0) * 60.0 / OMITTED))
+        if not gammas.any():
+            return 0.0
+        return min(60.0, math.log(self.logits.shape[1] * max(np.max(gammas), 1.0) * 60.0 / OMITTED))
 
     def _share(self, temperatures: NDArray[np.float64], work: Callable[[NDArray[np.int64]], None]) -> None:
         """Deal temperatures out to the threads in ascending order: small ones cost less than large ones."""

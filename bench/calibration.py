@@ -1,0 +1,217 @@
+"""The grid search against evaluating it point by point, and the continuous search against scikit-learn's fit.
+
+Run as `python -m bench.calibration`. The straightforward way is measured at every gamma and every 20th
+temperature of K24's grid (its cost does not depend on the point) and scaled up; `--all-points` measures all.
+Ratios above 1 are in favour of focalcal, by wall-clock time and by processor time, which other load on the
+machine distorts less.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+
+from focalcal.calibration.calibrators import FocalTemperatureScaling
+from focalcal.calibration.objective import Objective, default_threads
+from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
+
+BINS = 15
+GAMMAS = (0.0, *K24_GAMMAS)
+EVERY = 20
+REPETITIONS = 5
+FRESH_PROCESS = """
+import resource, sys, time
+import numpy as np
+generator = np.random.default_rng(0)
+logits, labels = generator.normal(size=({samples}, {classes})), generator.integers(0, {classes}, {samples})
+begin = time.perf_counter()
+from focalcal.calibration.objective import Objective
+Objective(logits, labels).surfaces({gammas}, np.linspace(0.1, 5, {temperatures}))
+print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+def network_like(samples: int, classes: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return logits with the margins of a trained network: most samples confident, some not, a few wrong."""
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, classes, samples)
+    logits = generator.normal(0.0, 1.5, (samples, classes))
+    logits[np.arange(samples), labels] += generator.normal(8.0, 3.0, samples)
+    return logits.astype(np.float32), labels
+
+
+def numpy_point(logits: NDArray, labels: NDArray, gamma: float, temperature: float) -> tuple[float, ...]:
+    """Return NLL and both ECEs at one point, vectorised, as one would write it."""
+    scaled = logits / temperature
+    exps = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    probs = exps / exps.sum(axis=1, keepdims=True)
+    if gamma != 0.0:
+        rest = 1.0 - probs
+        weights = probs / (rest**gamma - gamma * rest ** (gamma - 1.0) * probs * np.log(probs))
+        probs = weights / weights.sum(axis=1, keepdims=True)
+    nll = -np.mean(np.log(probs[np.arange(len(labels)), labels]))
+    confidence = probs.max(axis=1)
+    gap = confidence - (probs.argmax(axis=1) == labels)
+    index = np.clip(np.ceil(np.nan_to_num(confidence) * BINS).astype(np.int64) - 1, 0, BINS - 1)
+    width = np.abs(np.bincount(index, gap, BINS)).sum() / len(gap)
+    groups = np.array_split(gap[np.argsort(confidence, kind="stable")], BINS)
+    return nll, width, sum(abs(group.sum()) for group in groups) / len(gap)
+
+
+def torch_point(
+    logits: torch.Tensor, labels: torch.Tensor, gamma: float, temperature: float
+) -> tuple[float, ...]:
+    """Return the same from torch tensors, on all threads that torch uses."""
+    probs = torch.softmax(logits / temperature, dim=1)
+    if gamma != 0.0:
+        rest = 1.0 - probs
+        weights = probs / (rest**gamma - gamma * rest ** (gamma - 1.0) * probs * torch.log(probs))
+        probs = weights / weights.sum(dim=1, keepdim=True)
+    nll = -torch.log(probs.gather(1, labels[:, None])).mean()
+    confidence, predicted = probs.max(dim=1)
+    gap = confidence - (predicted == labels).double()
+    index = torch.clamp(torch.ceil(torch.nan_to_num(confidence) * BINS).long() - 1, 0, BINS - 1)
+    width = torch.zeros(BINS, dtype=torch.float64).index_add_(0, index, gap).abs().sum() / len(gap)
+    groups = torch.tensor_split(gap[torch.argsort(confidence, stable=True)], BINS)
+    return float(nll), float(width), float(sum(group.sum().abs() for group in groups)) / len(gap)
+
+
+def seconds(action: Callable[[], object], repetitions: int = REPETITIONS) -> NDArray[np.float64]:
+    """Return the least wall-clock and the least processor seconds (2,) that the action took."""
+    times = []
+    for _ in range(repetitions):
+        begin = time.perf_counter(), time.process_time()
+        action()
+        times.append((time.perf_counter() - begin[0], time.process_time() - begin[1]))
+    return np.min(times, axis=0)
+
+
+def compared(slow: dict[str, NDArray[np.float64]], ours: NDArray[np.float64]) -> dict[str, float]:
+    """Return wall-clock seconds of all, and the ratios of the fastest other way to ours."""
+    walls = {name: float(times[0]) for name, times in slow.items()}
+    ratios = np.min(list(slow.values()), axis=0) / ours
+    return {
+        **walls,
+        "focalcal": float(ours[0]),
+        "ratio": float(ratios[0]),
+        "processor ratio": float(ratios[1]),
+    }
+
+
+def grid_search(samples: int, classes: int, every: int) -> dict[str, float]:
+    """Return seconds of K24's grid and of temperature scaling, all criteria, by three ways, and the ratio."""
+    logits, labels = network_like(samples, classes)
+    temperatures = K24_TEMPERATURES[every - 1 :: every]
+    scale = len(K24_TEMPERATURES) / len(temperatures)
+    double = logits.astype(np.float64)
+    tensors = torch.from_numpy(double), torch.from_numpy(labels)
+
+    def straightforward(point: Callable[..., object], *data: Any) -> None:
+        for gamma in GAMMAS:
+            for temperature in temperatures:
+                point(*data, gamma, temperature)
+
+    with np.errstate(all="ignore"):  # the obvious formulas are NaN where a softmax is saturated
+        slow = {
+            "numpy": scale * seconds(lambda: straightforward(numpy_point, double, labels), 1),
+            "torch": scale * seconds(lambda: straightforward(torch_point, *tensors), 2),
+        }
+    return compared(slow, seconds(lambda: Objective(logits, labels).surfaces(GAMMAS, K24_TEMPERATURES)))
+
+
+def scaling() -> dict[str, float]:
+    """Return by how much doubling samples, classes or temperatures multiplies processor time; 2 is linear."""
+    sizes = {
+        "samples 5,000 -> 10,000": ((5000, 100, 50), (10_000, 100, 50)),
+        "classes 100 -> 200": ((5000, 100, 50), (5000, 200, 50)),
+        "classes 200 -> 400": ((5000, 200, 50), (5000, 400, 50)),
+        "temperatures 50 -> 100": ((5000, 100, 50), (5000, 100, 100)),
+    }
+    return {name: cost(*large) / cost(*small) for name, (small, large) in sizes.items()}
+
+
+def cost(samples: int, classes: int, temperatures: int) -> float:
+    """Return processor seconds of a grid."""
+    logits, labels = network_like(samples, classes)
+    grid = np.linspace(0.5, 5.0, temperatures)
+    return float(seconds(lambda: Objective(logits, labels).surfaces(GAMMAS, grid))[1])
+
+
+class Passthrough(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose inputs are its logits."""
+
+    def fit(self, _logits: NDArray, labels: NDArray) -> "Passthrough":
+        """Return itself."""
+        self.classes_ = np.unique(labels)
+        return self
+
+    def decision_function(self, logits: NDArray) -> NDArray:
+        """Return the logits."""
+        return logits
+
+    def predict(self, logits: NDArray) -> NDArray:
+        """Return the predicted classes."""
+        return self.classes_[logits.argmax(axis=1)]
+
+
+def continuous(samples: int, classes: int) -> dict[str, float]:
+    """Return seconds of the two-parameter fit and of scikit-learn's one-parameter fit on the same logits."""
+    logits, labels = network_like(samples, classes)
+    double = logits.astype(np.float64)
+    model = FrozenEstimator(Passthrough().fit(double, labels))
+    peer = seconds(lambda: CalibratedClassifierCV(model, method="temperature").fit(double, labels))
+    ours = seconds(lambda: FocalTemperatureScaling(search="continuous").fit(logits, labels))
+    return compared({"scikit-learn": peer}, ours)
+
+
+def fresh_process(
+    samples: int, classes: int, temperatures: int, gammas: tuple[float, ...]
+) -> dict[str, float]:
+    """Return seconds from the import to the first result in a new process, and its peak memory in GiB."""
+    code = FRESH_PROCESS.format(samples=samples, classes=classes, temperatures=temperatures, gammas=gammas)
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    elapsed, memory = map(float, output.split())
+    return {"seconds": elapsed, "GiB": memory}
+
+
+def main() -> None:
+    """Print and save the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--all-points", action="store_true", help="measure the straightforward way everywhere"
+    )
+    every = 1 if parser.parse_args().all_points else EVERY
+    fresh_process(20, 3, 2, (0.0, 1.0))  # compiles, if nothing has yet
+    results = {
+        "threads": {"focalcal": default_threads(), "torch": torch.get_num_threads()},
+        "grid 5,000 x 100": grid_search(5000, 100, every),
+        "grid 5,000 x 10": grid_search(5000, 10, every),
+        "continuous 5,000 x 100": continuous(5000, 100),
+        "doubling (2 is linear)": scaling(),
+        "first call in a fresh process": min(
+            (fresh_process(20, 3, 2, (0.0, 1.0)) for _ in range(3)), key=lambda run: run["seconds"]
+        ),
+        "memory at 10,000 x 1,000": fresh_process(10_000, 1000, 20, GAMMAS),
+    }
+    for title, numbers in results.items():
+        print(title)
+        for name, value in numbers.items():
+            print(f"    {name:32} {value:10.3f}")
+    path = Path(__file__).parent / "results" / "calibration.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
