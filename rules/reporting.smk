@@ -385,6 +385,8 @@ rule report:
         + layout.table_files("statistics", "html"),
         figures=layout.figure_files("png") + PLACES.all_figures("png"),
         theory=rules.theory_all.input,
+        recovery=rules.recover_all.input,
+        data_figures=rules.data_all.input,
     output:
         report="results/report.html",
         config="results/config.json",

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import groupby
@@ -10,6 +11,7 @@ from pathlib import Path
 from PIL import Image
 
 from focalcal.reporting.formats import Cell, Column, Row, Table, keep_columns
+from focalcal.reporting.table_cells import MINUS
 
 VERDICT_SIGNS = {
     "reproduced": "✓",
@@ -64,6 +66,29 @@ def plain_table(name: str, title: str, headers: Sequence[str], rows: Iterable[Se
     return "\n".join([*lines, "</tbody></table>"]) + "\n"
 
 
+def markdown_table_html(name: str, text: str) -> str:
+    """Return a table that `formats.to_markdown` wrote as HTML, notes included."""
+    lines = text.splitlines()
+    title = next((_plain(line) for line in lines if line.startswith("**")), name)
+    header, rule, *rows = [_split_row(line) for line in lines if line.startswith("|")]
+    numeric = [mark.endswith(":") for mark in rule]
+    html = [
+        f'<table class="data" id="table-{escape(name)}">',
+        f"<caption>{escape(title)}</caption><thead><tr>",
+    ]
+    html += [
+        f'<th scope="col"{_classes(number=is_number)}>{escape(_plain(cell))}</th>'
+        for cell, is_number in zip(header, numeric, strict=True)
+    ]
+    html.append("</tr></thead><tbody>")
+    for row in rows:
+        cells = zip(row, numeric, strict=True)
+        html.append(f"<tr>{''.join(_markdown_cell(cell, is_number) for cell, is_number in cells)}</tr>")
+    html.append("</tbody></table>")
+    notes = [f"<li>{escape(_plain(line[2:]))}</li>" for line in lines if line.startswith("- ")]
+    return "\n".join(html) + (f'\n<ul class="notes">{"".join(notes)}</ul>' if notes else "") + "\n"
+
+
 class Markup(str):
     """A text that is HTML already."""
 
@@ -115,6 +140,24 @@ def _plain_cell(value: object) -> str:
     if isinstance(value, int | float):
         return f'<td class="n" data-v="{value}">{value:,}</td>'
     return f"<td>{escape(str(value))}</td>"
+
+
+def _split_row(line: str) -> list[str]:
+    """Return the cells of a pipe row; an escaped pipe is no border."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def _plain(text: str) -> str:
+    """Return text without Markdown's bold marks and escapes."""
+    return re.sub(r"\\(.)", r"\1", text.removeprefix("**").removesuffix("**"))
+
+
+def _markdown_cell(cell: str, is_number: bool) -> str:
+    text = _plain(cell)
+    value = re.match(r"[+\-\u2212]?\d[\d,]*\.?\d*(?:e[+-]?\d+)?", text) if is_number else None
+    data = f' data-v="{value[0].replace(",", "").replace(MINUS, "-")}"' if value else ""
+    bold = cell.startswith("**") and text
+    return f"<td{_classes(number=is_number)}{data}>{f'<b>{escape(text)}</b>' if bold else escape(text)}</td>"
 
 
 def _row(row: Row, columns: Sequence[Column]) -> str:

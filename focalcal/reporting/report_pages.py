@@ -4,7 +4,14 @@ import json
 from collections import Counter
 from html import escape
 
-from focalcal.reporting.html_parts import VERDICT_SIGNS, Markup, badge, figure_html, plain_table
+from focalcal.reporting.html_parts import (
+    VERDICT_SIGNS,
+    Markup,
+    badge,
+    figure_html,
+    markdown_table_html,
+    plain_table,
+)
 from focalcal.reporting.layout import FIGURES, PLACE_FIGURES, TABLES
 from focalcal.reporting.report_blocks import anchor, boxed, duration, products
 from focalcal.reporting.report_overview import alert
@@ -44,7 +51,7 @@ def data(sources: Sources) -> str:
     prepared = {record["dataset"] for record in sources.data}
     imported = sorted({run["dataset"] for run in sources.runs} - prepared)
     note = f"<p>Only logits were given for: {escape(', '.join(imported))}.</p>" if imported else ""
-    figures = _folder_figures(sources, "data", "Samples, class counts and splits of {}")
+    figures = _folder_figures(sources, "data")
     return boxed(plain_table("data", "Prepared datasets", DATA_COLUMNS, rows)) + note + figures
 
 
@@ -61,13 +68,18 @@ def calibration(sources: Sources) -> str:
 
 def recovery(sources: Sources) -> str:
     """Return how well Psi recovers posteriors."""
-    return products(sources, "recovery")
+    tables = []
+    for path in sorted((sources.results / "tables").glob("recovery_*.md")):
+        table, _, notes = markdown_table_html(path.stem, path.read_text("utf-8")).partition("</table>")
+        heading = _title(path.stem.removeprefix("recovery_"))
+        tables.append(f"<h3>{escape(heading)}</h3>{boxed(f'{table}</table>')}{notes}")
+    return products(sources, "recovery") + _folder_figures(sources, "recovery") + "".join(tables)
 
 
 def theory(sources: Sources) -> str:
     """Return the figures of the theory stage."""
     judged = '<p>What these numbers say about the papers is on the page <a href="#claims">Claims</a>.</p>'
-    figures = _folder_figures(sources, "theory", "{}")
+    figures = _folder_figures(sources, "theory")
     return judged + (figures or "<p>This configuration drew no theory figures.</p>")
 
 
@@ -118,14 +130,22 @@ def runs(sources: Sources) -> str:
     )
 
 
-def _folder_figures(sources: Sources, folder: str, caption: str) -> str:
-    """Return all figures of one folder, each under its name."""
+def _folder_figures(sources: Sources, name: str) -> str:
+    """Return all figures below one folder, each under its name; a text file beside one is its caption."""
+    folder = sources.results / "figures" / name
     parts = []
-    for path in sorted((sources.results / "figures" / folder).glob("*.png")):
-        heading = path.stem.replace("_", " ")
-        figure = figure_html(path, f"{folder}-{path.stem}", heading, caption.format(heading))
+    for path in sorted(folder.rglob("*.png")):
+        relative = path.relative_to(folder).with_suffix("")
+        heading, beside = _title(" ".join(relative.parts)), path.with_suffix(".txt")
+        caption = beside.read_text("utf-8").strip() if beside.is_file() else heading
+        figure = figure_html(path, "-".join((name, *relative.parts)), heading, caption)
         parts.append(f"<h3>{escape(heading)}</h3>{figure}")
     return "\n".join(parts)
+
+
+def _title(name: str) -> str:
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:]
 
 
 def _evidence(text: str) -> Markup:

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from focalcal.reporting import layout, report, report_sources
-from focalcal.reporting.html_parts import Markup, badge, plain_table
+from focalcal.reporting.formats import Cell, Column, Table, to_markdown
+from focalcal.reporting.html_parts import Markup, badge, markdown_table_html, plain_table
 from focalcal.reporting.settings import DEFAULTS, report_settings
 from focalcal.workflow import grid
 from tests.e2e.made_results import ROOT, MadeResults
@@ -74,6 +75,21 @@ def test_plain_tables_escape_all_but_markup():
     assert "&lt;i&gt;" in html
     assert "<b>ok</b>" in html
     assert 'data-v="2.0">2 s' in html
+
+
+def test_markdown_tables_become_html_again():
+    columns = (Column("a", "A | b"), Column("x", "X", ("mean",), ranked=True))
+    rows = (
+        (Cell("p|q <1>"), Cell("\N{MINUS SIGN}1.50 ± 0.10", (-1.5,), best=True)),
+        (Cell("r"), Cell("2.00", (2.0,))),
+    )
+    html = markdown_table_html("t", to_markdown(Table("t", "Title *x*", columns, (rows,), ("Note_1",))))
+    assert "<caption>Title *x*</caption>" in html
+    assert "A | b</th>" in html
+    assert "<td>p|q &lt;1&gt;</td>" in html
+    assert 'data-v="-1.50"><b>\N{MINUS SIGN}1.50 ± 0.10</b>' in html
+    assert 'data-v="2.00">2.00' in html
+    assert "<li>Note_1</li>" in html
 
 
 def test_verdicts_are_read_without_colour():
