@@ -118,12 +118,13 @@ def test_saturated_float32_gradient_keeps_its_digits(gap, gamma):
     assert logits.grad[0, 0].item() == pytest.approx(-slope * rest, rel=2e-5, abs=1e-44)
 
 
-@pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize("gamma", [0.5, 1, 3, 7])
-def test_proper_focal_composed_with_psi_is_the_focal_loss(gamma, classes):
+@pytest.mark.parametrize("scale", [0.0, 0.01, 0.3, 3.0])
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize("gamma", [0.5, 1, 3, 7, 19.5])
+def test_proper_focal_composed_with_psi_is_the_focal_loss(gamma, classes, scale):
     """L*(Psi(u)) = focal(u), with Psi written out by C21 Eq. 11."""
     generator = torch.Generator().manual_seed(0)
-    u = torch.softmax(3 * torch.randn(40, classes, generator=generator, dtype=torch.float64), dim=1)
+    u = torch.softmax(scale * torch.randn(40, classes, generator=generator, dtype=torch.float64), dim=1)
     phi = (1 - u) ** gamma - gamma * (1 - u) ** (gamma - 1) * u * torch.log(u)
     labels = torch.arange(40) % classes
     proper = values(f"proper-focal-{gamma:g}", torch.log(u / phi), labels)
