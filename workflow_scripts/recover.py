@@ -1,4 +1,4 @@
-"""Compare recovered, calibrated and raw predictions of one run with the true posterior where it is known."""
+"""Compare recovered, calibrated and raw predictions of one run with the posterior, true or human."""
 
 import argparse
 import json
@@ -6,22 +6,32 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration import engine, logits_io, recovery
-from focalcal.workflow.io import write_text
+from focalcal.calibration import logits_io, recovery
+from focalcal.calibration.recovery_human import read_human_labels
+from focalcal.workflow.io import write_json, write_text
 from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write one run's recovery metrics."""
+    """Write one run's recovery metrics and record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="JSON: run, bins")
     parser.add_argument("--logits", required=True, type=Path, help="the run's logits, .npz")
     parser.add_argument("--fits", required=True, type=Path, help="the run's calibration fits, .json")
+    parser.add_argument("--human", nargs="?", type=Path, help="human labels of the test samples, .npz")
     parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics to write, .csv")
+    parser.add_argument(
+        "--record", required=True, type=Path, help="all of the run's recovery to write, .json"
+    )
     arguments = parser.parse_args(argv)
+    logits = logits_io.load(arguments.logits)
+    human = None
+    if arguments.human is not None:
+        human = read_human_labels(arguments.human, logits.test.labels, logits.test.logits.shape[1])
     fits = json.loads(arguments.fits.read_text("utf-8"))
-    rows = recovery.recovery_rows(logits_io.load(arguments.logits), fits, arguments.spec["bins"])
-    write_text(arguments.metrics, engine.as_csv(list(rows)))
+    result = recovery.recover(logits, arguments.spec["run"], fits, arguments.spec["bins"], human)
+    write_text(arguments.metrics, recovery.as_csv(result.rows))
+    write_json(arguments.record, result.record)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+"""A results folder of exact focal-risk minimisers on gauss-3: what Psi must recover is known."""
+
+import json
+
+import numpy as np
+
+from focalcal.calibration import recovery
+from focalcal.calibration.logits_io import RunLogits, Split, write
+from focalcal.data import prepared
+from focalcal.data.synthetic import prepare_gaussian
+from focalcal.theory.psi import psi_inverse
+from focalcal.training.catalogue import training_gamma
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.io import write_json, write_text
+
+SIZES = {"train": 30, "val": 60, "test": 500}
+FITS = (("ts", "nll", 0.4), ("fts", "nll", 0.5), ("ts-focal", "focal", 0.9))
+
+
+def write_project(results, losses, *, dataset="gauss-3", base="gauss-3", train=30, seeds=(1, 2), noise=0.0):
+    """Write data, runs and recovery of minimisers whose logits have normal noise; return the runs."""
+    sizes = {**SIZES, "train": train}
+    data = prepare_gaussian(base, sizes, 0, 1.0)
+    prepared.write(results / "data" / f"{dataset}.npz", data)
+    entry = {"kind": "synthetic", "shape": [data.inputs.shape[1]], "base": base}
+    spec = {"name": dataset, "entry": entry, "parameters": {"sizes": sizes, "seed": 0, "noise": 1.0}}
+    write_json(results / "data" / f"{dataset}.json", {"dataset": dataset, "sizes": sizes, "spec": spec})
+    for loss in losses:
+        for seed in seeds:
+            _write_run(results, data, dataset, loss, seed, noise)
+    return {f"{dataset}/mlp": {loss: [f"seed{seed}" for seed in seeds] for loss in losses}}
+
+
+def _write_run(results, data, dataset, loss, seed, noise):
+    try:
+        gamma = training_gamma(loss)
+    except UserError:
+        gamma = None
+    random = np.random.default_rng(seed)
+    splits = []
+    for indices in (data.val_indices, data.test_indices):
+        posterior = data.posterior[indices]
+        logits = np.log(psi_inverse(posterior, gamma or 0.0))
+        logits = logits + noise * random.normal(size=logits.shape)
+        splits.append(Split(logits, data.labels[indices], posterior))
+    path = f"{dataset}/mlp/{loss}/seed{seed}"
+    write(results / "runs" / path / "logits.npz", RunLogits(*splits))
+    write_json(results / "runs" / path / "run.json", {"status": "ok"})
+    fits = [
+        {"method": method, "criterion": criterion, "gamma": 0.0, "temperature": temperature}
+        for method, criterion, temperature in FITS
+        if method != "ts-focal" or gamma is not None
+    ]
+    run = {"dataset": dataset, "model": "mlp", "loss": loss, "seed": seed, "gamma": gamma}
+    human = splits[1].posterior
+    result = recovery.recover(RunLogits(*splits), run, {"fits": fits, "not_applicable": []}, 10, human)
+    write_json(results / "recovery" / path / "recovery.json", result.record)
+    write_text(results / "recovery" / path / "metrics.csv", recovery.as_csv(result.rows))
+
+
+def set_status(results, path, status):
+    """Make a run look as if it ended otherwise."""
+    (results / "runs" / path / "run.json").write_text(json.dumps({"status": status}))

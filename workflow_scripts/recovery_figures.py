@@ -1,0 +1,28 @@
+"""Draw the figures of the recovery stage, each as PNG and PDF."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.reporting import recovery_draw
+from focalcal.reporting.recovery_records import read_settings
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Draw every figure that the spec names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--spec", required=True, type=json.loads, help="JSON: runs (place: loss: seeds), figures"
+    )
+    parser.add_argument("--results", required=True, type=Path, help="folder with runs/, data/ and recovery/")
+    parser.add_argument("--output", required=True, type=Path, help="folder to draw into")
+    arguments = parser.parse_args(argv)
+    settings = read_settings(arguments.results, arguments.spec["runs"])
+    recovery_draw.draw(arguments.spec["figures"], settings, arguments.results, arguments.output)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

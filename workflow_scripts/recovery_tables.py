@@ -1,0 +1,36 @@
+"""Write the tables of the recovery stage: results/tables/recovery_*.csv, .md and .tex."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.reporting import formats, recovery_tables
+from focalcal.reporting.recovery_records import read_settings
+from workflow_scripts.entry import run
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write every table of the configuration's runs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--spec", required=True, type=json.loads, help="JSON: runs (place: loss: seeds), human"
+    )
+    parser.add_argument("--results", required=True, type=Path, help="folder with runs/ and recovery/")
+    parser.add_argument("--output", required=True, type=Path, help="folder to write tables into")
+    arguments = parser.parse_args(argv)
+    settings = read_settings(arguments.results, arguments.spec["runs"])
+    tables = [
+        recovery_tables.posterior_table(settings),
+        recovery_tables.paradigm_table(settings),
+        recovery_tables.diagnosis_table(settings, arguments.results),
+    ]
+    if arguments.spec["human"]:
+        tables.append(recovery_tables.human_table(settings))
+    for table in tables:
+        formats.write_table(table, arguments.output)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
