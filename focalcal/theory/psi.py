@@ -111,9 +111,11 @@ def _psi_block(probs: np.ndarray, gamma: float, axis: int) -> np.ndarray | None:
     tops = _TopEntries(probs, top_prob, axis)
     others = probs.copy()
     tops.fill(others, 0.0)
-    rest = others.sum(axis=axis, keepdims=True) + (tops.count - 1.0) * top_prob
-    total = top_prob + rest
-    if not (smallest >= 0 and np.abs(total - 1.0).max() <= SUM_TOLERANCE):
+    # infinite, NaN or huge entries end up in the total, which is then not 1
+    with np.errstate(invalid="ignore", over="ignore"):
+        rest = others.sum(axis=axis, keepdims=True) + (tops.count - 1.0) * top_prob
+        distance = np.abs(top_prob + rest - 1.0).max()
+    if not (smallest >= 0 and distance <= SUM_TOLERANCE):
         return None
     if rest.min() < SMALLEST_DIRECT_SUM:
         return _psi_with_saturated_rows(probs, gamma, axis, rest < SMALLEST_DIRECT_SUM)
