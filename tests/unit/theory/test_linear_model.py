@@ -1,0 +1,78 @@
+"""The linear-model experiment: data by construction, the gradient, convergence to the exact optimum."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from focalcal.theory.linear_model import draw_sample, fit_linear_models, misclassified_confidences
+from focalcal.theory.linear_model_table import experiment_rows, history_rows, run_experiment
+from focalcal.theory.proper import focal_loss
+from focalcal.theory.psi import psi_inverse
+from focalcal.theory.settings import TheorySettings
+
+
+def mean_loss(weights, sample, gamma):
+    """Return the mean focal loss of a linear model."""
+    probability = 1 / (1 + np.exp(-(sample.points @ weights) * sample.labels))
+    return focal_loss(probability, gamma).mean()
+
+
+def test_sample_by_construction():
+    sample = draw_sample(400, 3, spread=1e-9)
+    assert np.abs(np.abs(sample.points) - 1).max() < 1e-6
+    assert np.sum(np.sign(sample.points[:, 0]) != sample.labels) == 40
+    again = draw_sample(400, 3, spread=1e-9)
+    assert (again.points == sample.points).all()
+    assert (again.labels == sample.labels).all()
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0, 2.0])
+def test_training_reaches_the_optimum(gamma):
+    samples = [draw_sample(200, seed) for seed in (0, 1)]
+    fits = fit_linear_models(samples, gamma, steps=4000)
+    for sample, weights in zip(samples, fits.weights, strict=True):
+        best = minimize(mean_loss, np.ones(2), args=(sample, gamma), method="BFGS", options={"gtol": 1e-10})
+        assert weights == pytest.approx(best.x, abs=1e-4)
+    assert fits.weight_norms[:, -1] == pytest.approx(np.linalg.norm(fits.weights, axis=1))
+    assert fits.steps[-1] == 4000
+
+
+def test_tight_clusters_give_the_focal_minimiser():
+    # with no spread the model sees one posterior, 0.9: its confidence is the minimiser for it
+    sample = draw_sample(4000, 0, spread=1e-6)
+    for gamma in (0.0, 1.0):
+        weights = fit_linear_models([sample], gamma, steps=3000).weights[0]
+        confidence = 1 / (1 + np.exp(-np.abs(weights[0])))
+        assert confidence == pytest.approx(psi_inverse([[0.9, 0.1]], gamma)[0, 0], abs=2e-3)
+
+
+def test_misclassified_confidences_by_hand():
+    sample = draw_sample(8, 0, spread=1e-9, flipped=0.25)
+    found = misclassified_confidences(sample, np.array([2.0, 0.0]))
+    assert found == pytest.approx([1 / (1 + np.exp(-2.0))] * 2, abs=1e-6)
+
+
+def test_experiment_tables():
+    settings = TheorySettings(
+        linear_model_samples=100,
+        linear_model_steps=50,
+        linear_model_seeds=(0, 1),
+        linear_model_spreads=(0.5,),
+    )
+    experiment = run_experiment(settings)
+    rows = experiment_rows(experiment)
+    assert [(row["loss"], row["seed"]) for row in rows] == [
+        ("ce", 0),
+        ("ce", 1),
+        ("focal-1", 0),
+        ("focal-1", 1),
+    ]
+    assert rows[0]["weight_norm"] > rows[2]["weight_norm"]
+    history = history_rows(experiment)
+    assert history[0]["step"] == 1
+    assert {row["loss"] for row in history} == {"ce", "focal-1"}
+
+
+def test_bad_gamma():
+    with pytest.raises(ValueError, match=r"^gamma must be at least 0, got -0\.5"):
+        fit_linear_models([draw_sample(40, 0)], -0.5, steps=1)
