@@ -350,6 +350,7 @@ rule claims:
     input:
         rules.theory_all.input,
         rules.experiment_checks.output,
+        rules.recovery_tables.output,
     output:
         table=report(
             "results/tables/claims.csv",

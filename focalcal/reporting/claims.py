@@ -17,11 +17,11 @@ from typing import Any
 
 import yaml
 
-from focalcal.reporting import claims_experiments, claims_theory
+from focalcal.reporting import claims_experiments, claims_theory, recovery_claims
 from focalcal.reporting.findings import Claim, Evidence, Finding, MissingEvidence
 from focalcal.workflow.errors import UserError
 
-EVALUATORS = (claims_theory, claims_experiments)
+EVALUATORS = (claims_theory, claims_experiments, recovery_claims)
 FOLDER = Path(__file__).with_name("published")
 PAPERS = tuple(
     f"{paper}{half}"

@@ -18,7 +18,7 @@ from focalcal.reporting.figure_parts import (
     panels,
     plain_log,
 )
-from focalcal.reporting.recovery_records import Setting
+from focalcal.reporting.recovery_records import Setting, natural
 from focalcal.reporting.recovery_tables import METHODS, PARADIGMS, in_paradigm
 from focalcal.reporting.table_cells import loss_name
 
@@ -41,7 +41,7 @@ def human_figure(settings: Sequence[Setting]) -> Figure:
 
 def _distance_figure(settings: Sequence[Setting], score: str, label: str) -> Figure:
     known = [setting for setting in settings if setting.values("none", score)]
-    places = sorted({(setting.dataset, setting.model) for setting in known})
+    places = list({(setting.dataset, setting.model): None for setting in known})
     if not places:
         return message_figure("No run at hand has a posterior to compare with.")
     figure, axes = panels(len(places), width=4.2, height=3.0, columns=2)
@@ -50,6 +50,7 @@ def _distance_figure(settings: Sequence[Setting], score: str, label: str) -> Fig
         for index, method in enumerate(METHODS):
             _seed_points(axis, here, method, score, SPREAD * (index - (len(METHODS) - 1) / 2))
         axis.set_xticks(range(len(here)), [loss_name(s.loss) for s in here], rotation=30, ha="right")
+        axis.set_xlim(-0.5, len(here) - 0.5)
         axis.set_title(f"{place[0]}, {place[1]}")
         axis.set_ylabel(label)
         plain_log(axis, "y")
@@ -90,7 +91,9 @@ def sample_size_figure(settings: Sequence[Setting]) -> Figure:
         base = min((setting.dataset for setting in found), key=len)
         axis.set_title(f"{base}, {model}, {loss_name(loss)}")
         axis.set_xlabel("training samples")
-        plain_log(axis, "x")
+        axis.set_xscale("log")
+        axis.set_xticks([_size(setting) for setting in found], [_short(_size(s)) for s in found])
+        axis.tick_params(which="minor", bottom=False)
         plain_log(axis, "y")
         _mark_takeover(axis, found)
     axes[0].set_ylabel("KL from true posterior (nats)")
@@ -104,6 +107,10 @@ def sample_size_figure(settings: Sequence[Setting]) -> Figure:
         ncols=3,
     )
     return figure
+
+
+def _short(size: int) -> str:
+    return f"{size // 1000}k" if size >= 1000 and size % 1000 == 0 else str(size)
 
 
 def takeover(settings: Sequence[Setting]) -> int | None:
@@ -227,7 +234,7 @@ def paradigms_figure(settings: Sequence[Setting]) -> Figure:
     if not found:
         return message_figure("No run at hand was trained with focal loss of one known gamma.")
     figure, axes = panels(len(found), width=3.0, height=2.5)
-    order = sorted(found, key=lambda key: (key[0], _natural(key[1]), list(PARADIGMS).index(key[2])))
+    order = sorted(found, key=lambda key: (natural(key[0]), natural(key[1]), list(PARADIGMS).index(key[2])))
     for axis, place in zip(axes, order, strict=True):
         _boxes(axis, found[place], PARADIGMS[place[2]])
         axis.set_title(f"{place[0]}, {place[1]}, {place[2]}")
@@ -264,9 +271,3 @@ def _side_key(figure: Figure, handle: Callable[[str, str], object]) -> None:
     names = [name for name, _, _ in SIDES]
     handles = [handle(color, marker) for _, color, marker in SIDES]
     figure.legend(handles, names, loc="outside lower center", ncols=2)
-
-
-def _natural(model: str) -> tuple[str, int]:
-    """Return a sort key that puts resnet8 before resnet20."""
-    digits = "".join(filter(str.isdigit, model))
-    return model.rstrip("0123456789"), int(digits or 0)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,11 @@ def interval(values: Sequence[float]) -> Interval:
     return Interval(mean, quantile * float(np.std(values, ddof=1)) / math.sqrt(seeds), seeds)
 
 
+def natural(name: str) -> list[str | int]:
+    """Return a sort key that puts resnet8 before resnet20 and gauss-3-300 before gauss-3-1000."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
 def read_settings(results: Path, runs: Mapping[str, Mapping[str, Sequence[str]]]) -> list[Setting]:
     """Return the settings that have runs which succeeded, by place and in the order of losses.
 
@@ -105,7 +111,7 @@ def settings_of(settings: Iterable[Setting], dataset: str, model: str) -> list[S
 
 
 def _settings(results: Path, runs: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[Setting]:
-    for place in sorted(runs):
+    for place in sorted(runs, key=lambda place: [natural(part) for part in place.split("/", 1)]):
         dataset, model = place.split("/", 1)
         size, sweep = _training_size(results / "data" / f"{dataset}.json")
         for loss in sorted(runs[place], key=loss_order):

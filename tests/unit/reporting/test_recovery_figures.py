@@ -7,7 +7,7 @@ from matplotlib.image import imread
 from focalcal.reporting import recovery_draw, recovery_figures
 from focalcal.reporting.figure_parts import house_style
 from focalcal.reporting.recovery_curves import predictions_over_line, read_line
-from focalcal.reporting.recovery_records import read_settings
+from focalcal.reporting.recovery_records import natural, read_settings
 from focalcal.workflow.errors import UserError
 from tests.unit.reporting.recovery_project import SIZES, write_project
 from workflow_scripts import recovery_figures as script
@@ -112,7 +112,7 @@ def test_box_plots_have_a_panel_a_paradigm(project, settings):
 def test_models_are_in_the_order_of_their_size():
     names = ["resnet110", "resnet8", "resnet44", "resnet20", "mlp"]
     expected = ["mlp", "resnet8", "resnet20", "resnet44", "resnet110"]
-    assert sorted(names, key=recovery_figures._natural) == expected
+    assert sorted(names, key=natural) == expected
 
 
 def test_the_sweep_joins_sizes_of_one_base(project, settings):

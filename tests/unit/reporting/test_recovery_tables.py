@@ -92,7 +92,7 @@ def test_a_difference_is_paired_over_seeds(project):
     row = next(row for row in recovery_tables.paradigm_table([setting]).rows if row[0].text == "Standard")
     pairs = np.subtract(setting.values("psi", "ece"), setting.values("none", "ece"))
     expected = stats.t.ppf(0.975, 1) * np.std(pairs, ddof=1) / math.sqrt(2)
-    assert row[8].numbers == (pytest.approx(pairs.mean()), pytest.approx(expected), 2)
+    assert row[9].numbers == (pytest.approx(pairs.mean()), pytest.approx(expected), 2)
 
 
 def test_diagnosis_of_minimisers_is_true(tables):
