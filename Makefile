@@ -13,7 +13,10 @@ demo: $(STAMP)
 	@echo "Tables: results/tables   Figures: results/figures"
 
 test: lint
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+test-slurm: $(STAMP)
+	$(BIN)/pytest tests/slurm
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT))
 
-from focalcal.workflow import codehash, environment, grid
+from focalcal.workflow import codehash, environment, failures, grid, survivors
 from focalcal.workflow.errors import UserError
 
 try:
@@ -86,3 +86,17 @@ def report_spec(wildcards):
 def whole_spec(wildcards):
     """Return the whole configuration: what collects all runs has to know which they are."""
     return GRID.whole_spec()
+
+
+onstart:
+    # Jobs that outlived a killed Snakemake would run a second time.
+    if not workflow.local_exec:
+        try:
+            survivors.refuse(Path.cwd())
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(2)
+
+
+onerror:
+    print(failures.report(workflow.scheduler.failed), file=sys.stderr)

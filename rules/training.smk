@@ -26,7 +26,8 @@ rule train:
         spec=training_spec,
     shell:
         # The checkpoint is no output: Snakemake deletes the outputs of a job that was stopped.
-        "python -m workflow_scripts.train"
+        # `exec` lets a signal to the job reach the training itself.
+        "exec python -m workflow_scripts.train"
         " --spec {params.spec:q}"
         " --data {input.data:q}"
         " --checkpoint results/checkpoints/{wildcards.dataset}/{wildcards.model}/{wildcards.loss}/seed{wildcards.seed}"
