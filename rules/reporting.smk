@@ -349,7 +349,6 @@ rule claims:
     """The papers' checkable statements, each with printed and computed numbers, a verdict and its evidence."""
     input:
         rules.theory_all.input,
-        rules.recover_all.input,
         rules.experiment_checks.output,
         rules.recovery_tables.output,
     output:
