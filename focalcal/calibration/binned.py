@@ -1,9 +1,9 @@
 """Compiled equal-width and equal-mass ECE of one set of confidences, without sorting them all.
 
-Confidences are counted into some thousand cells, ordered like the confidences and finer than the bins of
-equal width. Sums over whole cells give the equal-width ECE and, for equal mass, everything but the few cells
-in which a group ends; only the samples of those are sorted, stably, so ties are in sample order as in the
-definition.
+Confidences are counted into some thousand cells that are in the order of the confidences. An ECE is a sum
+over bins of |sum of (confidence - correct)|, and sums over whole cells give all but the cells in which a bin
+ends. Only those are opened: their samples are sorted, stably, so that ties are in sample order as in the
+definitions.
 """
 
 import numpy as np
@@ -11,38 +11,96 @@ from numba import njit
 
 from focalcal.calibration.vector_math import EXACT, bits_of
 
-TOP_SHIFT = 47
-"""Cells of the last bin keep the exponent and the 5 leading binary digits of 1 - confidence."""
-TOP_CELLS = (53 << (52 - TOP_SHIFT)) + 1
-"""1 - confidence is between 2^-53 and 1, or 0."""
+SHIFT = 45
+"""A cell keeps the exponent and the 7 leading binary digits of the confidence c, above 1/2 of 1 - c."""
+LOWEST = (1023 - 30) << (52 - SHIFT)
+"""Confidences below 2^-30 share a cell."""
+MIDDLE = (1023 - 1) << (52 - SHIFT)
+HIGHEST = (1023 - 54) << (52 - SHIFT)
+"""1 - c is 0 or at least 2^-53."""
+CELLS = 2 * MIDDLE - LOWEST - HIGHEST + 1
 RUN = 24
 """So many numbers are sorted faster by insertion than by merging."""
 
 STRICT = {**EXACT, "fastmath": False}
 
 
-def cell_edges(samples, bins):
-    """Return the edges of the cells below the last bin of equal width, then inf, and the cells a bin."""
-    cells = max(1, min(samples // 4, 4096) // bins)
-    edges = np.linspace(0.0, 1.0, bins + 1)
-    lows = np.repeat(edges[: bins - 1], cells)
-    widths = np.repeat(np.diff(edges[:bins]), cells)
-    inner = lows + widths * np.tile(np.arange(cells) / cells, bins - 1)
-    return np.concatenate([inner, edges[bins - 1 : bins], [np.inf]]), cells
+@njit(**EXACT)
+def cell_of(confidence):
+    """Return the number of a confidence's cell, which never falls as the confidence grows.
+
+    Confidences pile up at 1, and cells with them; 1 - c is exact where it is used. Compiled to vector code.
+    """
+    digits = bits_of(min(confidence, 1.0 - confidence)) >> SHIFT
+    if confidence <= 0.5:
+        return max(digits, LOWEST) - LOWEST
+    return 2 * MIDDLE - LOWEST - max(digits, HIGHEST)
 
 
 @njit(**EXACT)
-def cell_of(confidence, edges, last, cells_to_unit, top_bits):
-    """Return the number of a confidence's cell, which never falls as the confidence grows.
+def find_cells(confidences, cells):
+    """Fill `cells` and return the lowest and the highest of them."""
+    low, high = np.int32(CELLS), np.int32(0)
+    for i in range(confidences.shape[0]):
+        cell = np.int32(cell_of(confidences[i]))
+        cells[i] = cell
+        low = min(low, cell)
+        high = max(high, cell)
+    return low, high
 
-    Below the last bin of equal width cells are intervals `(low, high]`. In that bin they shrink with 1 -
-    confidence (whose subtraction is exact there or keeps the order), because confidences pile up at 1.
+
+@njit(**EXACT)
+def open_cells(confidences, wrong, ranks, edge_cells, cells, counts, sums, opened, before, members, scratch):
+    """Return the lowest cell and the number of cells opened: `edge_cells` and those of positions `ranks`.
+
+    Both are ascending. Fills opened[k] with the k-th opened cell's number, the sorted position of its first
+    sample, the index of its first sample in `members` and the index after its last; before[k] with the sum of
+    confidence - correct over all samples of lower cells, and the entry after the last with that of all.
     """
-    if confidence > edges[last]:
-        return last + min((top_bits - bits_of(1.0 - confidence)) >> TOP_SHIFT, TOP_CELLS - 1)
-    cell = min(int(confidence * cells_to_unit), last)
-    cell -= confidence <= edges[cell]
-    return cell + (confidence > edges[cell + 1])
+    count = confidences.shape[0]
+    low, high = find_cells(confidences, cells)
+    counts[low : high + 1] = 0
+    sums[low : high + 1] = 0.0
+    for i in range(count):
+        counts[cells[i]] += 1
+        sums[cells[i]] += (confidences[i] - 1.0) + wrong[i]
+    number = used = position = rank = edge = 0
+    gap = 0.0
+    next_rank = ranks[0] if ranks.shape[0] > 0 else count
+    while edge < edge_cells.shape[0] and edge_cells[edge] < low:
+        edge += 1
+    next_edge = edge_cells[edge] if edge < edge_cells.shape[0] else CELLS
+    for cell in range(low, high + 1):
+        end = position + counts[cell]
+        counts[cell] = -1
+        if next_rank < end or cell == next_edge:
+            opened[number, 0] = cell
+            opened[number, 1] = position
+            opened[number, 2] = opened[number, 3] = used
+            before[number] = gap
+            counts[cell] = number
+            number += 1
+            used += end - position
+            while next_rank < end:
+                rank += 1
+                next_rank = ranks[rank] if rank < ranks.shape[0] else count
+            while next_edge == cell:
+                edge += 1
+                next_edge = edge_cells[edge] if edge < edge_cells.shape[0] else CELLS
+        position = end
+        gap += sums[cell]
+    before[number] = gap
+    found = 0
+    for i in range(count):  # without a branch, which would be a guess for each sample
+        scratch[found] = i
+        found += counts[cells[i]] >= 0
+    for j in range(found):
+        k = counts[cells[scratch[j]]]
+        members[opened[k, 3]] = scratch[j]
+        opened[k, 3] += 1
+    for k in range(number):
+        sort_stably(members, scratch, confidences, opened[k, 2], opened[k, 3])
+    return low, number
 
 
 @njit(**EXACT)
@@ -59,7 +117,9 @@ def sort_stably(members, scratch, confidences, begin, end):
     width = RUN
     while width < end - begin:
         for first in range(begin, end - width, 2 * width):
-            merge(members, scratch, confidences, first, first + width, min(first + 2 * width, end))
+            middle = first + width
+            if confidences[members[middle - 1]] > confidences[members[middle]]:
+                merge(members, scratch, confidences, first, middle, min(middle + width, end))
         width *= 2
 
 
@@ -80,71 +140,37 @@ def merge(members, scratch, confidences, first, middle, end):
 
 
 @njit(**EXACT)
-def open_cells(confidences, wrong, ranks, grid, cells, counts, sums, opened, before, members, scratch):
-    """Return the equal-width ECE and the number of opened cells, those with a sorted position in `ranks`.
-
-    `grid` is (edges, cells a bin). Fills, for the k-th opened cell, opened[k] with the sorted position of its
-    first sample, the index of its first sample in `members` and the index after its last; before[k] with the
-    sum of confidence - correct over all samples of lower cells, and the entry after the last with the sum of
-    all.
-    """
-    edges, cells_a_bin = grid
-    count, last = confidences.shape[0], edges.shape[0] - 2
-    cells_to_unit = cells_a_bin / edges[cells_a_bin] if last > 0 else 1.0
-    top_bits = bits_of(1.0 - edges[last])
-    for i in range(count):
-        cells[i] = cell_of(confidences[i], edges, last, cells_to_unit, top_bits)
-    counts[:] = 0
-    sums[:] = 0.0
-    for i in range(count):
-        counts[cells[i]] += 1
-        sums[cells[i]] += (confidences[i] - 1.0) + wrong[i]
-    number = used = position = rank = 0
-    gap = bin_start = width_ece = 0.0
-    bin_end = cells_a_bin if last > 0 else counts.shape[0]
-    next_rank = ranks[0] if ranks.shape[0] > 0 else count
-    for cell in range(counts.shape[0]):
-        if cell == bin_end:
-            width_ece += abs(gap - bin_start)
-            bin_start = gap
-            bin_end = bin_end + cells_a_bin if bin_end < last else counts.shape[0]
-        end = position + counts[cell]
-        counts[cell] = -1
-        if next_rank < end:
-            opened[number, 0] = position
-            opened[number, 1] = opened[number, 2] = used
-            before[number] = gap
-            counts[cell] = number
-            number += 1
-            used += end - position
-            while next_rank < end:
-                rank += 1
-                next_rank = ranks[rank] if rank < ranks.shape[0] else count
-        position = end
-        gap += sums[cell]
-    before[number] = gap
-    for i in range(count):
-        k = counts[cells[i]]
-        if k >= 0:
-            members[opened[k, 2]] = i
-            opened[k, 2] += 1
-    for k in range(number):
-        sort_stably(members, scratch, confidences, opened[k, 1], opened[k, 2])
-    return (width_ece + abs(gap - bin_start)) / count, number
+def width_ece(confidences, wrong, edges, edge_cells, low, number, opened, before, members):
+    """Return the ECE of bins `(low, high]` with the given inner edges, whose cells have been opened."""
+    result = previous = 0.0
+    k = 0
+    for b in range(edges.shape[0]):
+        while k + 1 < number and opened[k, 0] < edge_cells[b]:
+            k += 1
+        if number > 0 and opened[k, 0] == edge_cells[b]:
+            gap = before[k]
+            i = opened[k, 2]
+            while i < opened[k, 3] and confidences[members[i]] <= edges[b]:
+                gap += (confidences[members[i]] - 1.0) + wrong[members[i]]
+                i += 1
+        else:
+            gap = 0.0 if edge_cells[b] < low else before[number]
+        result += abs(gap - previous)
+        previous = gap
+    return (result + abs(before[number] - previous)) / confidences.shape[0]
 
 
 @njit(**EXACT)
-def split_ece(confidences, wrong, ranks, number, opened, before, members):
-    """Return the equal-mass ECE whose second and later groups begin at the sorted positions `ranks`."""
-    result = previous = 0.0
-    k, i = 0, 0
-    gap = before[0]
-    for rank in ranks:
-        while k + 1 < number and opened[k + 1, 0] <= rank:
+def split_ece(confidences, wrong, starts, number, opened, before, members):
+    """Return the equal-mass ECE whose second and later groups begin at the sorted positions `starts`."""
+    result = previous = gap = 0.0
+    k, i = -1, 0
+    for start in starts:
+        while k < 0 or (k + 1 < number and opened[k + 1, 1] <= start):
             k += 1
-            i = opened[k, 1]
+            i = opened[k, 2]
             gap = before[k]
-        stop = opened[k, 1] + rank - opened[k, 0]
+        stop = opened[k, 2] + start - opened[k, 1]
         while i < stop:
             gap += (confidences[members[i]] - 1.0) + wrong[members[i]]
             i += 1
@@ -160,25 +186,26 @@ def authors_ece(confidences, wrong, positions, number, opened, before, members):
     Samples up to and including the first edge, the smallest confidence, are not counted.
     """
     count = confidences.shape[0]
-    result = previous = 0.0
-    k, i = 0, 0
-    gap = before[0]
+    result = previous = gap = 0.0
+    k, i = -1, 0
     for b in range(positions.shape[0]):
         rank = min(int(positions[b]), count - 1)
-        while k + 1 < number and opened[k + 1, 0] <= rank:
+        while k < 0 or (k + 1 < number and opened[k + 1, 1] <= rank):
             k += 1
-            i = opened[k, 1]
+            i = opened[k, 2]
             gap = before[k]
-        edge = confidences[members[opened[k, 1] + rank - opened[k, 0]]]
+        edge = confidences[members[opened[k, 2] + rank - opened[k, 1]]]
         if rank + 1 < count:
-            following = k + 1 if k + 1 < number and opened[k + 1, 0] <= rank + 1 else k
-            above = confidences[members[opened[following, 1] + rank + 1 - opened[following, 0]]]
+            following = k
+            while opened[following, 3] - opened[following, 2] <= rank + 1 - opened[following, 1]:
+                following += 1
+            above = confidences[members[opened[following, 2] + rank + 1 - opened[following, 1]]]
             edge = (above - edge) * (positions[b] - rank) + edge
             if following != k:
                 k = following
-                i = opened[k, 1]
+                i = opened[k, 2]
                 gap = before[k]
-        while i < opened[k, 2] and confidences[members[i]] <= edge:
+        while i < opened[k, 3] and confidences[members[i]] <= edge:
             gap += (confidences[members[i]] - 1.0) + wrong[members[i]]
             i += 1
         if b > 0:

@@ -28,7 +28,7 @@ class FocalTable:
     """Polynomials of several gammas on common segments."""
 
     coefficients: NDArray[np.float64]
-    """(segments, TERMS, gammas rounded up to a multiple of LANES), of powers of t in [-1, 1]."""
+    """(segments, TERMS, gammas), of powers of t in [-1, 1]."""
     grid: NDArray[np.float64]
     """(segments, 3): upper end, middle, and 2 / width."""
     shift: int
@@ -46,6 +46,18 @@ def build(gammas: Sequence[float]) -> FocalTable:
         digits += 1
         table = _build(gammas, digits)
     return table
+
+
+def in_lanes(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return coefficients (..., segments, TERMS, gammas) as the kernels want them.
+
+    That is (..., segments, groups, TERMS, LANES): gammas in groups of LANES, the last filled up with zeros.
+    """
+    *leading, gammas = coefficients.shape
+    groups = -(-gammas // LANES)
+    padded = np.zeros((*leading, groups * LANES))
+    padded[..., :gammas] = coefficients
+    return np.ascontiguousarray(np.swapaxes(padded.reshape(*leading, groups, LANES), -3, -2))
 
 
 def check_gammas(gammas: Sequence[float]) -> None:
@@ -70,8 +82,7 @@ def _build(gammas: Sequence[float], digits: int) -> FocalTable:
     middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
     nodes = np.cos(np.pi * (np.arange(TERMS) + 0.5) / TERMS)
     to_powers = _powers_from_chebyshev() @ np.linalg.inv(chebyshev.chebvander(nodes, TERMS - 1))
-    width = -(-len(gammas) // LANES) * LANES
-    coefficients = np.zeros((len(middle), TERMS, width))
+    coefficients = np.empty((len(middle), TERMS, len(gammas)))
     for column, gamma in enumerate(gammas):
         values = focal_factor(middle[:, None] + half[:, None] * nodes, gamma)
         coefficients[:, :, column] = values @ to_powers.T

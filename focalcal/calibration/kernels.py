@@ -19,11 +19,13 @@ classes with u in that segment only the moments sum w_j t_j^m matter, which serv
 import numpy as np
 from numba import njit
 
-from focalcal.calibration.binned import TOP_CELLS, authors_ece, open_cells, split_ece
+from focalcal.calibration.binned import CELLS, authors_ece, cell_of, open_cells, split_ece, width_ece
 from focalcal.calibration.vector_math import (
     EXACT,
+    LANES,
     TERMS,
     add_polynomials,
+    add_terms,
     bits_of,
     exp,
     exp_far,
@@ -89,15 +91,21 @@ def describe_tops(gaps, beta, sums, tops):
 def focal_sums(drops, weights, classes, beta, tops, table, segments, moments, sums):
     """Fill sums[i] (gammas) with sum_j w_j (f(v_j) - 1) of each sample; its drops are in ascending order."""
     grid, shift, first, farthest = segments
+    temperature = 1.0 / beta
     sums[:, :] = 0.0
     for i in range(drops.shape[0] // classes):
         lowest = tops[1, i] - tops[0, i]
         # w_j (f(v_j) - 1) falls like exp(-drops_j / T - u_j): behind this drop the rest cannot matter.
-        last_drop = 0.5 * (farthest - lowest) / beta
+        last_drop = 0.5 * (farthest - lowest) * temperature
         begin, stop = i * classes, (i + 1) * classes
+        if classes <= FEW_CLASSES:
+            while stop > begin and drops[stop - 1] > last_drop:
+                stop -= 1
+            add_terms(drops, weights, begin, stop, beta, lowest, table, grid, shift, first, sums, i)
+            continue
         while begin < stop and drops[begin] <= last_drop:
             segment = (bits_of(drops[begin] * beta + lowest) >> shift) - first
-            limit = (grid[segment, 0] - lowest) / beta
+            limit = (grid[segment, 0] - lowest) * temperature
             end = begin + 1
             while end < stop and drops[end] < limit:
                 end += 1
@@ -108,19 +116,13 @@ def focal_sums(drops, weights, classes, beta, tops, table, segments, moments, su
 
 
 @njit(**EXACT)
-def label_terms(label_gaps, wrong, beta, tops, table, segments, moments, terms):
+def label_terms(label_gaps, wrong, beta, tops, table, segments, terms):
     """Fill terms[i] (gammas) with f(v_y) - 1 of the label y of each misclassified sample, else with 0."""
     grid, shift, first, farthest = segments
     terms[:, :] = 0.0
     for i in range(wrong.shape[0]):
-        u = label_gaps[i] * beta + tops[1, i]
-        if wrong[i] != 0.0 and u < farthest:
-            segment = (bits_of(u) >> shift) - first
-            t = (u - grid[segment, 1]) * grid[segment, 2]
-            moments[0] = 1.0
-            for m in range(1, TERMS):
-                moments[m] = moments[m - 1] * t
-            add_polynomials(table, segment, moments, terms, i)
+        if wrong[i] != 0.0 and label_gaps[i] * beta + tops[1, i] < farthest:
+            add_terms(label_gaps, wrong, i, i + 1, beta, tops[1, i], table, grid, shift, first, terms, i)
 
 
 @njit(**EXACT)
@@ -168,15 +170,16 @@ def surfaces(samples, points, tables, segments, binning, out):
     samples: drops (n * (k-1),), gaps (n,), label gaps s_0 - s_y (n,), wrong (n,) as 0.0 or 1.0.
     points: the numbers p to evaluate, ascending in temperature; temperatures (p,); gammas (1 or p, g).
     tables, segments: from `focal_table`, one table or one a point.
-    binning: cell edges and cells a bin; sorted positions to open; group starts; edge positions ("authors",
+    binning: inner edges of the bins of equal width; the sorted positions that equal mass looks at; the
+    starts of its groups ("split"); the positions of its edges ("authors", else empty).
     else empty).
     """
     drops, gaps, label_gaps, wrong = samples
     numbers, temperatures, gammas = points
-    grid, ranks, starts, positions = binning
+    edges, ranks, starts, positions = binning
     count = gaps.shape[0]
     classes = drops.shape[0] // count
-    width, lanes = gammas.shape[1], tables.shape[3]
+    width, lanes = gammas.shape[1], tables.shape[2] * LANES
     active = np.zeros(count, np.int64)
     weights, moments = np.empty(BLOCK * classes), np.empty(TERMS)
     sums, tops = np.empty(BLOCK), np.empty((5, BLOCK))
@@ -185,9 +188,12 @@ def surfaces(samples, points, tables, segments, binning, out):
     factors, losses = np.empty((2, BLOCK)), np.empty(BLOCK + QUARTER)
     confidences = np.empty((width, count))
     cells, members, scratch = np.empty(count, np.uint32), np.empty(count, np.int64), np.empty(count, np.int64)
-    cell_count = grid[0].shape[0] - 2 + TOP_CELLS
-    counts, cell_sums = np.empty(cell_count, np.int64), np.empty(cell_count)
-    opened, before = np.empty((ranks.shape[0], 3), np.int64), np.empty(ranks.shape[0] + 1)
+    counts, cell_sums = np.empty(CELLS, np.int64), np.empty(CELLS)
+    edge_cells = np.empty(edges.shape[0], np.int64)
+    for b in range(edges.shape[0]):
+        edge_cells[b] = cell_of(edges[b])
+    most = ranks.shape[0] + edges.shape[0]
+    opened, before = np.empty((most + 1, 4), np.int64), np.empty(most + 1)
     for p in numbers:
         own = p if tables.shape[0] > 1 else 0
         table = tables[own]
@@ -201,7 +207,7 @@ def surfaces(samples, points, tables, segments, binning, out):
             sum_block(block, classes, beta, active[start:end], weights, sums)
             describe_tops(gaps[start:end], beta, sums, tops)
             focal_sums(block, weights, classes, beta, tops, table, segments, moments, extra)
-            label_terms(labels, faults, beta, tops, table, segments, moments, terms)
+            label_terms(labels, faults, beta, tops, table, segments, terms)
             transpose(extra, size, extra_by_gamma)
             transpose(terms, size, terms_by_gamma)
             for g in range(width):
@@ -222,13 +228,15 @@ def surfaces(samples, points, tables, segments, binning, out):
         if out.shape[0] == 1:
             continue
         for g in range(width):
-            out[1, p, g], number = open_cells(
-                confidences[g], wrong, ranks, grid, cells, counts, cell_sums, opened, before, members, scratch
+            conf = confidences[g]
+            low, number = open_cells(
+                conf, wrong, ranks, edge_cells, cells, counts, cell_sums, opened, before, members, scratch
             )
+            out[1, p, g] = width_ece(conf, wrong, edges, edge_cells, low, number, opened, before, members)
             if positions.shape[0] > 0:
-                out[2, p, g] = authors_ece(confidences[g], wrong, positions, number, opened, before, members)
+                out[2, p, g] = authors_ece(conf, wrong, positions, number, opened, before, members)
             else:
-                out[2, p, g] = split_ece(confidences[g], wrong, starts, number, opened, before, members)
+                out[2, p, g] = split_ece(conf, wrong, starts, number, opened, before, members)
 
 
 def focal_losses(samples, points, gamma, out):

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import compiled, focal_table, metrics
-from focalcal.calibration.binned import cell_edges
 from focalcal.calibration.catalogue import CRITERIA
 from focalcal.theory.psi import log_psi
 
@@ -101,9 +100,7 @@ class Objective:
         check_temperatures(temperatures)
         table = focal_table.build(np.unique(gammas))
         columns = np.searchsorted(np.unique(gammas), gammas)
-        width = -(-gammas.shape[1] // focal_table.LANES) * focal_table.LANES
-        tables = np.zeros((*gammas.shape[:1], *table.coefficients.shape[:2], width))
-        tables[..., : gammas.shape[1]] = np.moveaxis(table.coefficients[:, :, columns], 2, 0)
+        tables = focal_table.in_lanes(np.moveaxis(table.coefficients[:, :, columns], 2, 0))
         segments = (table.grid, table.shift, table.first, self._farthest(gammas))
         out = np.empty((criteria, len(temperatures), gammas.shape[1]))
         kernel = compiled.surfaces()
@@ -178,17 +175,14 @@ def _sorted_samples(
 
 
 def _binning(samples: int, bins: int, adaece: str) -> tuple:
-    """Return cells, sorted positions to look at, group starts and edge positions; see `kernels.surfaces`."""
+    """Return how the kernels bin; see `kernels.surfaces`."""
+    edges = np.linspace(0.0, 1.0, bins + 1)[1:-1].copy()
     sizes = [len(group) for group in np.array_split(np.arange(samples), bins)]
     starts = np.cumsum(sizes)[:-1].astype(np.int64)
     starts = starts[starts < samples]
     if adaece == "split":
-        return cell_edges(samples, bins), starts, starts, np.empty(0)
+        return edges, starts, starts, np.empty(0)
     positions = np.linspace(0, samples, bins + 1)
     lower = np.minimum(positions.astype(np.int64), samples - 1)
-    return (
-        cell_edges(samples, bins),
-        np.unique([lower, np.minimum(lower + 1, samples - 1)]),
-        starts,
-        positions,
-    )
+    ranks = np.unique([lower, np.minimum(lower + 1, samples - 1)])
+    return edges, ranks, starts, positions

@@ -139,28 +139,77 @@ def segment_moments(_context, points, weights, begin, end, slope, offset, moment
 
 @intrinsic
 def add_polynomials(_context, table, segment, moments, out, row):
-    """Add sum_m table[segment, m] moments[m], a vector over gammas (a multiple of LANES), to out[row]."""
+    """Add sum_m table[segment, :, m] moments[m] to out[row]; table is (segments, groups, TERMS, LANES)."""
     signature = types.void(table, segment, moments, out, row)
 
     def generate(context, builder, signature, arguments):
-        table, moments, out = (_pointer(context, builder, signature, arguments, i) for i in (0, 2, 3))
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        gammas = cgutils.unpack_tuple(builder, array.shape, 3)[2]
-        table = builder.gep(table, [builder.mul(arguments[1], builder.mul(gammas, _int(TERMS)))])
-        out = builder.gep(out, [builder.mul(arguments[4], gammas)])
+        moments = _pointer(context, builder, signature, arguments, 2)
+        groups, polynomials, out = _table_and_row(
+            context, builder, signature, arguments, (0, 3), arguments[4]
+        )
         factors = [
             _vector(builder, [builder.load(builder.gep(moments, [_int(m)]))] * LANES) for m in range(TERMS)
         ]
-        with cgutils.for_range_slice(builder, _int(0), gammas, _int(LANES)) as (g, _):
+        with cgutils.for_range(builder, groups) as loop:
+            group = builder.gep(polynomials(arguments[1]), [builder.mul(loop.index, _int(TERMS * LANES))])
+            place = builder.mul(loop.index, _int(LANES))
             # Two sums, so that an addition need not wait for the one before.
-            sums = [_load(builder, out, g), ir.Constant(_VECTOR, [0.0] * LANES)]
+            sums = [_load(builder, out, place), ir.Constant(_VECTOR, [0.0] * LANES)]
             for m in range(TERMS):
-                coefficients = _load(builder, table, builder.add(g, builder.mul(gammas, _int(m))))
+                coefficients = _load(builder, group, _int(m * LANES))
                 sums[m % 2] = _multiply_add(builder, coefficients, factors[m], sums[m % 2])
-            _store(builder, builder.fadd(*sums), out, g)
+            _store(builder, builder.fadd(*sums), out, place)
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@intrinsic
+def add_terms(_context, points, weights, begin, end, slope, offset, table, grid, shift, first, out, row):
+    """Add to out[row], for begin <= j < end, weights[j] times the polynomials at points[j] slope + offset.
+
+    For a few classes, this is faster than `segment_moments` and `add_polynomials`, which share work between
+    classes of the same segment: it has no branches that depend on the data.
+    """
+    signature = types.void(points, weights, begin, end, slope, offset, table, grid, shift, first, out, row)
+
+    def generate(context, builder, signature, arguments):
+        points, weights, grid = (_pointer(context, builder, signature, arguments, i) for i in (0, 1, 7))
+        groups, polynomials, out = _table_and_row(
+            context, builder, signature, arguments, (6, 10), arguments[11]
+        )
+        begin, end, slope, offset = arguments[2:6]
+        with cgutils.for_range_slice(builder, begin, end, _int(1)) as (j, _):
+            u = _multiply_add(builder, builder.load(builder.gep(points, [j])), slope, offset)
+            bits = builder.bitcast(u, ir.IntType(64))
+            segment = builder.sub(builder.lshr(bits, arguments[8]), arguments[9])
+            row = builder.gep(grid, [builder.mul(segment, _int(3))])
+            middle, scale = (builder.load(builder.gep(row, [_int(column)])) for column in (1, 2))
+            t = _vector(builder, [builder.fmul(builder.fsub(u, middle), scale)] * LANES)
+            weight = _vector(builder, [builder.load(builder.gep(weights, [j]))] * LANES)
+            with cgutils.for_range(builder, groups) as loop:
+                group = builder.gep(polynomials(segment), [builder.mul(loop.index, _int(TERMS * LANES))])
+                place = builder.mul(loop.index, _int(LANES))
+                value = _load(builder, group, _int((TERMS - 1) * LANES))
+                for m in range(TERMS - 2, -1, -1):
+                    value = _multiply_add(builder, value, t, _load(builder, group, _int(m * LANES)))
+                _store(builder, _multiply_add(builder, weight, value, _load(builder, out, place)), out, place)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _table_and_row(context, builder, signature, arguments, positions, row):
+    """Return how many groups of gammas there are, a function from segment to polynomials, the output row."""
+    table, out = (_pointer(context, builder, signature, arguments, i) for i in positions)
+    array = context.make_array(signature.args[positions[0]])(context, builder, arguments[positions[0]])
+    groups = cgutils.unpack_tuple(builder, array.shape, 4)[1]
+    size = builder.mul(groups, _int(TERMS * LANES))
+
+    def polynomials(segment):
+        return builder.gep(table, [builder.mul(segment, size)])
+
+    return groups, polynomials, builder.gep(out, [builder.mul(row, builder.mul(groups, _int(LANES)))])
 
 
 def _pointer(context, builder, signature, arguments, index):

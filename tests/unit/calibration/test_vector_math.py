@@ -4,6 +4,7 @@ import pytest
 from numba import njit
 
 from focalcal.calibration import vector_math
+from focalcal.calibration.focal_table import build, focal_factor, in_lanes
 from focalcal.calibration.vector_math import EXACT, LANES, TERMS
 
 
@@ -33,6 +34,11 @@ def moments_of(points, weights, begin, end, slope, offset, moments):
 @njit(**EXACT)
 def polynomials_of(table, segment, moments, out, row):
     vector_math.add_polynomials(table, segment, moments, out, row)
+
+
+@njit(**EXACT)
+def terms_of(points, weights, begin, end, slope, offset, table, grid, shift, first, out, row):
+    vector_math.add_terms(points, weights, begin, end, slope, offset, table, grid, shift, first, out, row)
 
 
 def applied(function, x):
@@ -75,12 +81,26 @@ def test_segment_moments_are_weighted_power_sums(begin, end):
 
 def test_polynomials_are_added_to_one_row_only():
     generator = np.random.default_rng(1)
-    table, moments = generator.normal(size=(3, TERMS, 2 * LANES)), generator.normal(size=TERMS)
+    coefficients, moments = generator.normal(size=(3, TERMS, 2 * LANES - 1)), generator.normal(size=TERMS)
     before = generator.normal(size=(4, 2 * LANES))
     out = before.copy()
-    polynomials_of(table, 2, moments, out, 1)
-    np.testing.assert_allclose(out[1], before[1] + moments @ table[2], rtol=1e-13, atol=1e-13)
+    polynomials_of(in_lanes(coefficients), 2, moments, out, 1)
+    expected = before[1] + np.append(moments @ coefficients[2], 0.0)
+    np.testing.assert_allclose(out[1], expected, rtol=1e-13, atol=1e-13)
     np.testing.assert_array_equal(np.delete(out, 1, axis=0), np.delete(before, 1, axis=0))
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0, 0), (1, 2), (0, 5)])
+def test_terms_are_polynomials_at_each_point(begin, end):
+    table = build((0.5, 1.0, 2.0, 3.0, 5.0))
+    points, weights = np.array([0.0, 0.3, 1.0, 4.0, 20.0]), np.array([1.0, 0.5, 0.25, 2.0, 3.0])
+    out = np.zeros((2, 2 * LANES))
+    arguments = (in_lanes(table.coefficients), table.grid, table.shift, table.first)
+    terms_of(points, weights, begin, end, 2.0, 0.7, *arguments, out, 1)
+    for column, gamma in enumerate((0.5, 1.0, 2.0, 3.0, 5.0)):
+        expected = np.sum(weights[begin:end] * focal_factor(points[begin:end] * 2.0 + 0.7, gamma))
+        assert out[1, column] == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert not out[0].any()
 
 
 def test_total_is_the_sum():
