@@ -1,0 +1,66 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from focalcal.calibration import compiled
+
+ROOT = Path(__file__).parents[3]
+FIT = """
+from focalcal.calibration.calibrators import FocalLossTemperature
+print(FocalLossTemperature(2.0).fit([[0.0, 1.0, 3.0], [2.0, 0.5, 0.1], [0.0, 1.0, 1.5]], [2, 0, 1]).score_)
+"""
+
+
+def test_cache_folder_follows_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "ours"))
+    assert compiled.cache_folder().parent == tmp_path / "ours" / "compiled"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert compiled.cache_folder().parent == tmp_path / "numba" / "compiled"
+
+
+def test_an_unwritable_folder_is_passed_over(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "ours"))
+    assert compiled.cache_folder().parent == tmp_path / "ours" / "compiled"
+    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "file"))
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    assert compiled.cache_folder() is None
+
+
+def test_the_folder_changes_with_the_processor_and_the_sources(monkeypatch):
+    before = compiled._fingerprint()
+    assert compiled._fingerprint() == before
+    monkeypatch.setattr(compiled.llvmlite.binding, "get_host_cpu_name", lambda: "other")
+    assert compiled._fingerprint() != before
+    monkeypatch.undo()
+    monkeypatch.setattr(compiled.binned, "__file__", compiled.kernels.__file__)
+    assert compiled._fingerprint() != before
+
+
+def test_numba_settings_are_left_as_they_were(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    before = compiled.numba.config.CACHE_DIR
+    compiled._compiled(compiled.kernels.focal_losses)
+    assert before == compiled.numba.config.CACHE_DIR
+
+
+@pytest.mark.slow
+def test_processes_that_compile_at_the_same_time_agree(tmp_path):
+    """Two processes find the cache empty, compile and fill it; a third reads it. The tree stays clean."""
+    tree = set((ROOT / "focalcal" / "calibration").rglob("*.nb*"))
+    environment = {**os.environ, "FOCALCAL_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-c", FIT]
+    processes = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=600)[0] for process in processes]
+    third = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=600)
+    assert outputs[0] == outputs[1] == third.stdout
+    assert len(list(tmp_path.rglob("*.nbc"))) == 1
+    assert set((ROOT / "focalcal" / "calibration").rglob("*.nb*")) == tree

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from focalcal.calibration import relation
+
+TEMPERATURES = np.arange(1, 11) / 2
+
+
+def surfaces(best, criterion="ece"):
+    """A surface whose row g is smallest at temperature best[g]."""
+    gammas = np.array([0.0, -0.5, 1.0, 2.0])[: len(best)]
+    values = np.abs(TEMPERATURES[None, :] - np.array(best)[:, None]) + 0.1
+    return {"gammas": gammas, "temperatures": TEMPERATURES, criterion: values}
+
+
+def test_best_temperatures_are_ordered_by_gamma_and_say_where_the_grid_ends():
+    rows = relation.best_temperatures(surfaces([1.5, 1.0, 2.5, 5.0]))
+    assert [(row["gamma"], row["temperature"], row["bound_hit"]) for row in rows] == [
+        (-0.5, 1.0, "none"),
+        (0.0, 1.5, "none"),
+        (1.0, 2.5, "none"),
+        (2.0, 5.0, "high"),
+    ]
+    assert {row["criterion"] for row in rows} == {"ece"}
+    assert all(row["score"] == pytest.approx(0.1) for row in rows)
+
+
+def test_an_exact_line_is_found_without_the_point_at_the_bound():
+    """T = 1.5 + gamma, but for gamma 2, whose optimum lies beyond the grid."""
+    (row,) = relation.linear_relations(surfaces([1.5, 1.0, 2.5, 5.0]))
+    assert row["slope"] == pytest.approx(1.0)
+    assert row["intercept"] == pytest.approx(1.5)
+    assert row["r_squared"] == pytest.approx(1.0)
+    assert row["largest_deviation"] == pytest.approx(0.0, abs=1e-12)
+    assert (row["points"], row["left_out"]) == (3, 1)
+
+
+def test_a_bent_relation_has_its_least_squares_line():
+    """Points (-0.5, 1), (0, 2), (1, 2.5): slope 13/14, intercept 47/28 (normal equations by hand)."""
+    (row,) = relation.linear_relations(surfaces([2.0, 1.0, 2.5]))
+    assert row["slope"] == pytest.approx(13 / 14)
+    assert row["intercept"] == pytest.approx(47 / 28)
+    assert 0 < row["r_squared"] < 1
+    assert row["largest_deviation"] == pytest.approx(9 / 28)
+
+
+def test_too_few_points_have_no_line():
+    (row,) = relation.linear_relations(surfaces([0.5, 5.0, 2.0, 5.0]))
+    assert row["slope"] is None
+    assert (row["points"], row["left_out"]) == (1, 3)
+
+
+def test_a_constant_temperature_explains_no_variance():
+    (row,) = relation.linear_relations(surfaces([2.0, 2.0, 2.0]))
+    assert row["slope"] == pytest.approx(0.0, abs=1e-12)
+    assert row["r_squared"] is None
+
+
+def fit(method, criterion, score, evaluations):
+    return {
+        "method": method,
+        "criterion": criterion,
+        "gamma": 0.5,
+        "temperature": 1.5,
+        "validation_score": score,
+        "test_score": score,
+        "evaluations": evaluations,
+        "bound_hit": "none",
+        "gamma_bound_hit": "none",
+    }
+
+
+def test_search_comparison_has_cost_and_excess_over_the_full_grid():
+    fits = [
+        fit("none", None, None, 0),
+        fit("ts", "nll", 0.5, 10),
+        fit("fts", "nll", 0.4, 90),
+        fit("fts-line", "nll", 0.42, 30),
+        fit("fts-continuous", "nll", 0.39, 55),
+        fit("psi-ts", "nll", 0.3, 10),
+    ]
+    rows = relation.search_comparison(fits, surfaces([2.0]))
+    assert [row["method"] for row in rows] == ["ts", "fts", "fts-line", "fts-continuous"]
+    assert [row["cost_ratio"] for row in rows] == [1.0, 9.0, 3.0, 5.5]
+    assert [row["validation_excess"] for row in rows] == pytest.approx([0.1, 0.0, 0.02, -0.01])
+
+
+def test_search_comparison_without_the_full_grid_has_no_excess():
+    (row,) = relation.search_comparison([fit("ts", "ece", 0.5, 10)], surfaces([2.0]))
+    assert row["validation_excess"] is None
