@@ -104,15 +104,16 @@ def badge(verdict: str) -> Markup:
     return Markup(f'<span {attributes}><span aria-hidden="true">{sign}</span> {name}</span>')
 
 
-def figure_html(path: Path, name: str, heading: str, caption: str, *, attributes: str = "") -> str:
+def figure_html(path: Path, name: str, heading: str, caption: str = "", *, attributes: str = "") -> str:
     """Return a figure with the image inside; a press or Enter on it opens it large."""
-    alternative = f"{heading}. {caption}"
     width, height = image_size(path)
+    size = f'width="{width}" height="{height}" style="--width:{width}px"'
+    alternative = escape(f"{heading}. {caption}" if caption else heading)
+    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     return (
         f'<figure id="figure-{escape(name)}"{attributes}>'
         f'<button class="zoom" type="button" aria-label="Enlarge: {escape(heading)}">'
-        f'<img src="{data_uri(path)}" alt="{escape(alternative)}" width="{width}" height="{height}"></button>'
-        f"<figcaption>{escape(caption)}</figcaption></figure>\n"
+        f'<img src="{data_uri(path)}" alt="{alternative}" {size}></button>{below}</figure>\n'
     )
 
 

@@ -84,12 +84,6 @@ TABLES = (
         "ECE-raw and ECE-Ψ (C21)",
         "Calibration error with and without recovering the posterior by Ψ at the training gamma.",
     ),
-    Product(
-        "posterior",
-        "recovery",
-        "Distance to the true posterior",
-        "Where the data's class posterior is known: mean divergence of predictions from it on test data.",
-    ),
 )
 
 FIGURES = (

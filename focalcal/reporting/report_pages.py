@@ -1,8 +1,10 @@
 """The pages of the report but for the first: each a function from what was read to HTML."""
 
 import json
+import re
 from collections import Counter
 from html import escape
+from pathlib import Path
 
 from focalcal.reporting.html_parts import (
     VERDICT_SIGNS,
@@ -71,8 +73,9 @@ def recovery(sources: Sources) -> str:
     tables = []
     for path in sorted((sources.results / "tables").glob("recovery_*.md")):
         table, _, notes = markdown_table_html(path.stem, path.read_text("utf-8")).partition("</table>")
-        heading = _title(path.stem.removeprefix("recovery_"))
-        tables.append(f"<h3>{escape(heading)}</h3>{boxed(f'{table}</table>')}{notes}")
+        heading, caption = sources.captions.get(path.stem, (_title(path.stem), ""))
+        intro = f'<h3 id="table-heading-{path.stem}">{escape(heading)}</h3><p>{escape(caption)}</p>'
+        tables.append(f"{intro}{boxed(f'{table}</table>')}{notes}")
     return products(sources, "recovery") + _folder_figures(sources, "recovery") + "".join(tables)
 
 
@@ -131,21 +134,27 @@ def runs(sources: Sources) -> str:
 
 
 def _folder_figures(sources: Sources, name: str) -> str:
-    """Return all figures below one folder, each under its name; a text file beside one is its caption."""
+    """Return all figures below one folder, each under its heading, with its stage's caption."""
     folder = sources.results / "figures" / name
     parts = []
     for path in sorted(folder.rglob("*.png")):
         relative = path.relative_to(folder).with_suffix("")
-        heading, beside = _title(" ".join(relative.parts)), path.with_suffix(".txt")
-        caption = beside.read_text("utf-8").strip() if beside.is_file() else heading
+        described = sources.captions.get(f"{name}/{relative.as_posix()}")
+        heading, caption = described or (_title(" · ".join(relative.parts)), _caption_beside(path))
         figure = figure_html(path, "-".join((name, *relative.parts)), heading, caption)
         parts.append(f"<h3>{escape(heading)}</h3>{figure}")
     return "\n".join(parts)
 
 
+def _caption_beside(path: Path) -> str:
+    beside = path.with_suffix(".txt")
+    return beside.read_text("utf-8").strip() if beside.is_file() else ""
+
+
 def _title(name: str) -> str:
-    words = name.replace("_", " ")
-    return words[:1].upper() + words[1:]
+    """Return a file's name as a heading: `k24_fig2` becomes K24 Fig. 2."""
+    words = re.sub(r"\b(k24|m20|c21) fig(\d+)", r"\1 Fig. \2", name.replace("_", " "))
+    return re.sub(r"^(k24|m20|c21)\b", lambda paper: paper[0].upper(), words)
 
 
 def _evidence(text: str) -> Markup:
@@ -157,7 +166,11 @@ def _evidence_link(path: str) -> str:
     name = path.rsplit("/", 1)[-1].removesuffix(".csv")
     kinds = {"results/tables/": TABLES, "results/figures/": (*FIGURES, *PLACE_FIGURES)}
     shown = [p for prefix, found in kinds.items() if path.startswith(prefix) for p in found if p.name == name]
-    target = anchor(shown[0]) if shown else "theory" if path.startswith("results/theory/") else None
+    target = anchor(shown[0]) if shown else None
+    if path.startswith("results/tables/recovery_"):
+        target = "recovery"
+    elif path.startswith("results/theory/"):
+        target = "theory"
     code = f"<code>{escape(path)}</code>"
     return f'<a href="#{target}">{code}</a>' if target else code
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from focalcal.reporting import recovery_layout
 from focalcal.reporting.layout import Places
 from focalcal.reporting.records import read_runs, run_path, succeeded
 from focalcal.workflow.grid import Grid
@@ -45,6 +46,8 @@ class Sources:
     """What differs or not between runs: property -> value -> number of runs."""
     code: Mapping[str, Mapping[str, int]]
     """Module -> digest -> number of runs made by it."""
+    captions: Mapping[str, tuple[str, str]]
+    """Heading and caption of the recovery stage's figures (`recovery/NAME`) and tables (NAME)."""
 
 
 def read_sources(results: Path, config: Mapping[str, Any], grid: Grid) -> Sources:
@@ -67,6 +70,7 @@ def read_sources(results: Path, config: Mapping[str, Any], grid: Grid) -> Source
         costs=read_costs(results / "benchmarks"),
         provenance=provenance,
         code=code,
+        captions=_captions(grid, config),
     )
 
 
@@ -97,6 +101,12 @@ def failed(runs: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """Return the runs whose numbers do not count."""
     good = {run_path(run) for run in succeeded(runs)}
     return [run for run in runs if run["path"] not in good]
+
+
+def _captions(grid: Grid, config: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    plan = recovery_layout.Plan(grid, grid, grid.section_spec("recovery"), config["datasets"])
+    figures = {f"recovery/{figure.name}": (figure.heading, figure.caption) for figure in plan.figures}
+    return figures | {table.name: (table.heading, table.caption) for table in plan.tables}
 
 
 def _provenance(records: Any) -> tuple[dict[str, Counter], dict[str, Counter]]:

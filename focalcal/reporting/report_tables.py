@@ -1,4 +1,4 @@
-"""Score tables of the suite's own: the overview of all settings, the distance to the true posterior."""
+"""The suite's own score table, the overview of all settings, and the names that tables share."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,6 @@ from focalcal.reporting.table_cells import (
     Scale,
     loss_name,
     mark_best,
-    mark_best_in_column,
     score_cell,
     seeds_cell,
     spread_note,
@@ -23,8 +22,6 @@ SCALES = {
     "adaece": Scale("AdaECE (%)", 100, 2),
     "nll": Scale("Log-loss", 1, 3),
     "accuracy": Scale("Accuracy (%)", 100, 1, higher_is_better=True),
-    "kl_posterior": Scale("KL divergence (nats)", 1, 4),
-    "tv_posterior": Scale("Total variation", 1, 4),
 }
 METHOD_NAMES = {
     "none": "as trained",
@@ -128,48 +125,6 @@ def overview_table(summary: Mapping[Key, Summary], metric: str, criterion: str) 
             f"In brackets the {GAMMA} of the map, or its range over seeds, and the mean temperature.",
             "Ψ is applied where the loss tells its gamma; for cross-entropy it is the identity.",
             "Best of each row and metric in bold, ties at the shown digits included.",
-            spread_note(used),
-        ),
-    )
-
-
-def posterior_table(summary: Mapping[Key, Summary]) -> Table | None:
-    """Return KL divergence and total variation to the true posterior by method; None where none is known."""
-    metrics = ("kl_posterior", "tv_posterior")
-    places = sorted(
-        {key[:3] for key in summary if key[5] in metrics},
-        key=lambda place: (*place[:2], loss_order(place[2])),
-    )
-    groups, used = [], []
-    for dataset, model, loss in places:
-        rows = []
-        for method in METHOD_NAMES:
-            keys = [(dataset, model, loss, method, _criterion(method, "nll"), metric) for metric in metrics]
-            scores = [summary.get(key) for key in keys]
-            if any(scores):
-                used += [score for score in scores if score]
-                cells = [score_cell(s, SCALES[metric]) for s, metric in zip(scores, metrics, strict=True)]
-                names = (Cell(dataset), Cell(model), Cell(loss_name(loss)), Cell(method_name(method)))
-                rows.append((*names, seeds_cell(scores), *cells))
-        for position, metric in enumerate(metrics, start=5):
-            rows = mark_best_in_column(rows, position, SCALES[metric])
-        groups.append(tuple(rows))
-    if not groups:
-        return None
-    return Table(
-        name="posterior",
-        title="Distance of predictions to the data's true class posterior on test data",
-        columns=(
-            Column("dataset", "Dataset", merge=True),
-            Column("model", "Model", merge=True),
-            Column("loss", "Training loss", merge=True),
-            Column("method", "Calibrator"),
-            Column("seeds", "n"),
-            *(Column(metric, SCALES[metric].label, SCORE_FIELDS, ranked=True) for metric in metrics),
-        ),
-        groups=tuple(groups),
-        notes=(
-            "TS and FTS are chosen by validation log-loss. Best of each setting in bold.",
             spread_note(used),
         ),
     )

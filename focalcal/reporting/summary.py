@@ -43,7 +43,6 @@ def write_score_tables(metrics: pd.DataFrame, metric: str, criterion: str, folde
         tables.k24_table(scores, papers),
         *tables.m20_tables(scores, papers),
         tables.c21_table(scores, published.load_c21_statements()),
-        report_tables.posterior_table(scores),
     ]
     _write(found, "scores", folder)
 

@@ -116,21 +116,6 @@ def test_ranking_names_what_is_joined_with_the_best():
     assert statistics_tables.ranking_table(None, "ece", "ece") is None
 
 
-def test_posterior_marks_the_closest():
-    frame = pd.DataFrame(
-        [
-            ("gauss-3", "mlp", "focal-5", "1", method, criterion, 0.0, 1.0, "test", metric, value)
-            for metric in ("kl_posterior", "tv_posterior")
-            for method, criterion, value in (("none", "", 0.2), ("ts", "nll", 0.05), ("psi", "", 0.001))
-        ],
-        columns=list(COLUMNS),
-    )
-    table = report_tables.posterior_table(summarise(frame))
-    assert cells(table, "Calibrator") == ["as trained", "TS", "Ψ"]
-    assert [row[5].best for row in table.rows] == [False, False, True]
-    assert report_tables.posterior_table({}) is None
-
-
 def test_headline(frame):
     found = headline(frame, "ece", "ece")
     assert [entry["text"] for entry in found["means"]] == ["10.00 %", "3.03 %", "2.63 %"]
@@ -161,7 +146,7 @@ def test_every_table_is_written_in_four_spellings(frame, tmp_path):
     for table in TABLES:
         for suffix in ("csv", "md", "tex", "html"):
             assert (tmp_path / f"{table.name}.{suffix}").is_file()
-    assert "No run at hand" in (tmp_path / "posterior.md").read_text()
+    assert "No run at hand" in (tmp_path / "c21_ece.md").read_text()
     assert set(table_names("scores")) | set(table_names("statistics")) == {table.name for table in TABLES}
 
 
