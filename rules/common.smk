@@ -68,11 +68,6 @@ def calibration_spec(wildcards):
     return GRID.calibration_spec(run_of(wildcards))
 
 
-def recovery_spec(wildcards):
-    """Return all that determines one run's posterior recovery, besides its inputs and code."""
-    return GRID.recovery_spec(run_of(wildcards))
-
-
 def theory_spec(wildcards):
     """Return the settings of the theory stage."""
     return GRID.section_spec("theory")

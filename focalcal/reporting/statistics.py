@@ -4,12 +4,12 @@ Scores are losses throughout: lower is better, and a difference is `first - seco
 speaks for `first`. Every random step takes a seed; the same arguments give the same result.
 """
 
+# scipy.stats is imported where it is used: it costs a second, and one small job a run needs none of it.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import stats
 
 # Up to this many non-zero differences the signed-rank distribution is computed exactly, ties included.
 EXACT_WILCOXON_LIMIT = 60
@@ -187,6 +187,8 @@ def wilcoxon_p(differences: np.ndarray) -> float:
     the ranks at hand) up to EXACT_WILCOXON_LIMIT differences, the normal approximation beyond. 1 if none is
     left.
     """
+    from scipy import stats  # noqa: PLC0415
+
     differences = _finite_vector("differences", differences)
     differences = differences[differences != 0]
     if not len(differences):
@@ -234,11 +236,15 @@ def adjust(comparisons: Sequence[PairedComparison]) -> list[PairedComparison]:
 
 def average_ranks(scores: np.ndarray) -> np.ndarray:
     """Return each method's mean rank, float (k,), over the blocks of scores float (n, k); 1 is the lowest."""
+    from scipy import stats  # noqa: PLC0415
+
     return stats.rankdata(_score_matrix(scores), axis=1).mean(axis=0)
 
 
 def friedman(scores: np.ndarray) -> FriedmanTest:
     """Return Friedman's test that all k methods rank alike over n blocks, scores float (n, k), k >= 3."""
+    from scipy import stats  # noqa: PLC0415
+
     scores = _score_matrix(scores)
     blocks, methods = scores.shape
     if methods < 3 or blocks < 2:
@@ -262,6 +268,8 @@ def nemenyi_critical_difference(methods: int, blocks: int, alpha: float = 0.05) 
 
 def nemenyi_quantile(methods: int, alpha: float = 0.05) -> float:
     """Return q_alpha of Demsar 2006 Table 5(a): the studentised range quantile over the square root of 2."""
+    from scipy import stats  # noqa: PLC0415
+
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must be between 0 and 1, not {alpha}")
     return float(stats.studentized_range.ppf(1 - alpha, methods, np.inf)) / math.sqrt(2)

@@ -12,11 +12,12 @@ from tests.project import merged_config
 @pytest.mark.parametrize(
     ("overlay", "runs", "datasets"),
     [
-        (None, 57, {"digits", "gauss-10", "gauss-3"}),
+        (None, 42, {"gauss-10", "gauss-3"}),
         ("komisarenko2024", 120, {"cifar10", "cifar100", "tinyimagenet"}),
         ("mukhoti2020", 80, {"cifar10", "cifar100"}),
         ("charoenphakdee2021", 390, {"gauss-3", "cifar10", "cifar10-s", "svhn"}),
         ("cifar10-cpu", 20, {"cifar10"}),
+        ("recovery-sweep", 90, {"gauss-3", *(f"gauss-3-{size}" for size in (100, 300, 1000, 10000, 30000))}),
     ],
 )
 def test_shipped_configurations_have_these_runs(overlay, runs, datasets):
