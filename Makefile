@@ -10,7 +10,7 @@ SOURCES := Snakefile rules
 
 demo: $(STAMP)
 	$(BIN)/snakemake --cores all
-	@echo "Tables: results/tables   Figures: results/figures"
+	@echo "The report: $(CURDIR)/results/report.html"
 
 test: lint
 	$(BIN)/pytest -n 2 --dist loadgroup
@@ -25,9 +25,7 @@ lint: $(STAMP)
 	$(BIN)/snakemake --lint
 
 bench: $(STAMP)
-	$(BIN)/python -m bench.theory
-	$(BIN)/python -m bench.calibration
-	$(BIN)/python -m bench.training
+	for room in $(patsubst bench/%.py,%,$(wildcard bench/*.py)); do $(BIN)/python -m bench.$$room || exit 1; done
 
 clean:
 	rm -rf results/*/ logs .snakemake bench/results

@@ -133,6 +133,9 @@ def build(config: Mapping[str, Any], root: Path, *, read_logits: bool = False) -
     runs = [*_trained_runs(config, root), *_imported_runs(config)]
     _check_unique(runs)
     _check_calibration(config["calibration"])
+    criterion = config["report"].get("criterion")
+    if criterion is not None and criterion not in config["calibration"]["criteria"]:
+        raise unknown_name("config key 'report.criterion'", criterion, config["calibration"]["criteria"])
     if read_logits:
         _check_logits(config["logits"])
     return Grid(config, runs, root)
