@@ -14,7 +14,7 @@ saturated softmax rounds to 0, only enters as R, the sum over the *other* classe
 phi is negative near v = 1), any finite logits, any number of classes from 2.
 
 Blocks are held classes first, (k, rows), for few classes, where NumPy reduces along rows slowly, and rows
-first for many, where its pairwise summation matters; `axis` is the axis of the classes.
+first for many, where its pairwise summation matters.
 """
 
 import functools
@@ -56,11 +56,10 @@ def psi(probs: Any, gamma: float) -> np.ndarray:
     probs = checked_shape("probs", probs)
     out = np.empty_like(probs)
     for block in row_blocks(*probs.shape):
-        axis, values = _oriented(probs[block])
-        mapped = _psi_block(values, gamma, axis)
+        mapped = _psi_block(_Lines(probs[block]), gamma)
         if mapped is None:
             checked_probabilities("probs", probs)
-        np.copyto(out[block], mapped.T if axis == 0 else mapped)
+        np.copyto(out[block], mapped)
     return out
 
 
@@ -75,9 +74,7 @@ def log_psi(logits: Any, gamma: float, temperature: float = 1.0) -> np.ndarray:
     logits = checked_matrix("logits", logits)
     out = np.empty_like(logits)
     for block in row_blocks(*logits.shape):
-        axis, values = _oriented(logits[block])
-        mapped = _log_psi_block(values, gamma, temperature, axis)
-        np.copyto(out[block], mapped.T if axis == 0 else mapped)
+        np.copyto(out[block], _log_psi_block(_Lines(logits[block]), gamma, temperature))
     return out
 
 
@@ -97,113 +94,166 @@ def binary_logit_map(s: Any, gamma: float) -> np.ndarray:
     return np.copysign(np.minimum(mapped, -MOST_NEGATIVE), s)
 
 
-def _oriented(block: np.ndarray) -> tuple[int, np.ndarray]:
-    """Return the class axis and a contiguous copy of `block` (rows, k) laid out along it."""
-    if block.shape[1] <= MOST_CLASSES_FIRST:
-        return 0, block.T.copy(order="C")
-    return 1, block.copy(order="C")
+class _Lines:
+    """A block of rows (n, k) laid out for fast sums over classes, and where each row's (first) top entry is.
+
+    `values` is a copy, (k, n) for few classes, (n, k) for many; `axis` is its class axis; `top` has the top
+    entries, shaped to broadcast against `values`.
+    """
+
+    def __init__(self, block: np.ndarray):
+        rows, classes = block.shape
+        best, each = block.argmax(axis=1), np.arange(rows)
+        self.block = block
+        self.axis = 0 if classes <= MOST_CLASSES_FIRST else 1
+        self.values = block.T.copy(order="C") if self.axis == 0 else block.copy(order="C")
+        self.positions = best * rows + each if self.axis == 0 else each * classes + best
+        self.top = np.expand_dims(block[each, best], self.axis)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Return the sums over classes, shaped to broadcast."""
+        return values.sum(axis=self.axis, keepdims=True)
+
+    def fill_top(self, values: np.ndarray, number: float) -> None:
+        """Set the top entries of `values`, C-contiguous, to one number."""
+        values.reshape(-1)[self.positions] = number
+
+    def rows(self, values: np.ndarray) -> np.ndarray:
+        """Return `values` as rows (n, k)."""
+        return values.T if self.axis == 0 else values
+
+    def finish(self, values: np.ndarray, top_value: np.ndarray) -> np.ndarray:
+        """Return rows with `top_value` at the top entries, as much where they tie, less everywhere else.
+
+        The top entries of `values` come in lower than all others. Rounding can lift an entry from just below
+        the top to it, or part two that tie; one step of the last place keeps their order.
+        """
+        if (values >= top_value - 1e-14 * (1.0 + np.abs(top_value))).any():
+            np.minimum(values, np.nextafter(top_value, -np.inf), out=values)
+            tied = (self.block == self.rows(self.top)).T if self.axis == 0 else self.block == self.top
+            np.copyto(values, np.broadcast_to(top_value, values.shape), where=tied)
+        values.reshape(-1)[self.positions] = top_value.reshape(-1)
+        return self.rows(values)
 
 
-def _psi_block(probs: np.ndarray, gamma: float, axis: int) -> np.ndarray | None:
-    """Return Psi^gamma of the distributions along `axis`, or None if `probs` holds something else."""
+def _psi_block(lines: _Lines, gamma: float) -> np.ndarray | None:
+    """Return Psi^gamma of a block, or None if its rows are no distributions; consumes `lines.values`."""
+    probs, top_prob = lines.values, lines.top
     smallest = probs.min()
-    top_prob = probs.max(axis=axis, keepdims=True)
-    tops = _TopEntries(probs, top_prob, axis)
-    others = probs.copy()
-    tops.fill(others, 0.0)
-    # infinite, NaN or huge entries end up in the total, which is then not 1
+    lines.fill_top(probs, 0.0)
+    # infinite, NaN or huge entries end up in the surplus, which is then not nearly 0
     with np.errstate(invalid="ignore", over="ignore"):
-        rest = others.sum(axis=axis, keepdims=True) + (tops.count - 1.0) * top_prob
-        distance = np.abs(top_prob + rest - 1.0).max()
-    if not (smallest >= 0 and distance <= SUM_TOLERANCE):
+        rest = lines.sum(probs)
+        surplus = top_prob + rest - 1.0
+    if not (smallest >= 0 and np.abs(surplus).max() <= SUM_TOLERANCE):
         return None
     if rest.min() < SMALLEST_DIRECT_SUM:
-        return _psi_with_saturated_rows(probs, gamma, axis, rest < SMALLEST_DIRECT_SUM)
-    if smallest < SMALLEST_NORMAL:
-        np.maximum(probs, SMALLEST_NORMAL, out=probs)
-    weights = _weights_below_top(probs, others, top_prob, rest, gamma)
+        return _psi_with_saturated_rows(lines.block, gamma, rest.ravel() < SMALLEST_DIRECT_SUM)
+    # the top entries are 0 now, which makes their weights NaN until they are replaced
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        vanishing = smallest < SMALLEST_NORMAL
+        weights = _weights_below_top(probs, top_prob, rest, surplus, gamma, vanishing=vanishing)
+    lines.fill_top(weights, 0.0)
     top_weight = top_prob / denominator_top(rest / top_prob, gamma)
-    share = weights.sum(axis=axis, keepdims=True) + tops.count * top_weight
+    share = lines.sum(weights) + top_weight
     weights /= share
-    return tops.restore(weights, top_weight / share)
+    return lines.finish(weights, top_weight / share)
 
 
 def _weights_below_top(
-    probs: np.ndarray, others: np.ndarray, top_prob: np.ndarray, rest: np.ndarray, gamma: float
+    probs: np.ndarray,
+    top_prob: np.ndarray,
+    rest: np.ndarray,
+    surplus: np.ndarray,
+    gamma: float,
+    *,
+    vanishing: bool,
 ) -> np.ndarray:
-    """Return h(v) (1 - v_top)^gamma below the top, 0 at it; `probs` and `others` are consumed."""
-    total = top_prob + rest
-    complement = total - others
-    weights = np.log(probs, out=probs)
-    np.subtract(np.log(total), weights, out=weights)
-    weights *= others
-    weights /= complement
-    weights *= gamma
-    weights += 1.0
-    np.divide(others, weights, out=weights)
+    """Return h(v) (1 - v_top)^gamma of the classes below the top; rows sum to total = 1 + surplus.
+
+    With c = total - p and l = log total - log p it is p rest^gamma c^(1-gamma) / (c + gamma p l): one
+    division an entry. `vanishing` says that some probabilities are 0 or nearly so; `probs` is consumed.
+    """
+    # log(1 + surplus), |surplus| <= 1e-5, to rounding
+    log_total = surplus - surplus * surplus * (0.5 - surplus / 3.0)
+    complement = (1.0 + surplus) - probs
+    logs = np.log(np.maximum(probs, SMALLEST_NORMAL) if vanishing else probs)
+    divisor = np.subtract(log_total, logs, out=logs)
+    divisor *= probs
+    if gamma != 1.0:
+        divisor *= gamma
+    divisor += complement
     if abs(gamma) <= LARGEST_DIRECT_POWER:
-        np.divide(rest, complement, out=complement)
-        weights *= _power(complement, gamma)
-    else:
-        excess = np.subtract(top_prob, others, out=others)
-        excess /= rest
-        np.log1p(excess, out=excess)
-        excess *= -gamma
-        with np.errstate(under="ignore"):
-            weights *= np.exp(excess, out=excess)
-    return weights
+        if gamma != 1.0:
+            divisor *= _power(complement, gamma - 1.0)
+        weights = np.divide(probs, divisor, out=divisor)
+        weights *= _power(rest, gamma)
+        return weights
+    np.divide(complement, divisor, out=divisor)
+    divisor *= probs
+    excess = np.subtract(top_prob, probs, out=probs)
+    excess /= rest
+    np.log1p(excess, out=excess)
+    excess *= -gamma
+    divisor *= np.exp(excess, out=excess)
+    return divisor
 
 
 def _power(base: np.ndarray, exponent: float) -> np.ndarray:
-    """Return base^exponent, by multiplication for small whole exponents, where that is many times faster."""
-    if exponent != int(exponent) or exponent < 0:
+    """Return base^exponent, by multiplication where twice the exponent is whole: many times faster."""
+    whole = math.floor(exponent)
+    if exponent - whole not in {0.0, 0.5}:
         return base**exponent
-    remaining = int(exponent)
-    result = base if remaining & 1 else np.ones_like(base)
-    while remaining := remaining >> 1:
-        base = base * base
+    result = np.sqrt(base) if exponent > whole else None
+    factor = base
+    remaining = abs(whole)
+    power = None
+    while remaining:
         if remaining & 1:
-            result = result * base
-    return result
+            power = factor if power is None else power * factor
+        remaining >>= 1
+        factor = factor * factor if remaining else factor
+    if power is None:
+        return np.ones_like(base) if result is None else result
+    if whole < 0:
+        power = 1.0 / power
+    return power if result is None else result * power
 
 
-def _psi_with_saturated_rows(probs: np.ndarray, gamma: float, axis: int, saturated: np.ndarray) -> np.ndarray:
-    """Return Psi^gamma where some rows are within 1e-290 of one-hot: those go through logarithms."""
-    by_row = probs.T if axis == 0 else probs
-    saturated = saturated.ravel()
-    out = np.empty_like(by_row)
+def _psi_with_saturated_rows(probs: np.ndarray, gamma: float, saturated: np.ndarray) -> np.ndarray:
+    """Return Psi^gamma of rows (n, k), those marked within 1e-290 of one-hot by way of logarithms."""
+    out = np.empty_like(probs)
     with np.errstate(divide="ignore", under="ignore"):
-        logits = np.maximum(np.log(by_row[saturated]), MOST_NEGATIVE)
-        out[saturated] = np.exp(_log_psi_block(logits, gamma, 1.0, axis=1))
+        logits = np.maximum(np.log(probs[saturated]), MOST_NEGATIVE)
+        out[saturated] = np.exp(_log_psi_block(_Lines(logits), gamma, 1.0))
     if not saturated.all():
-        out[~saturated] = _psi_block(by_row[~saturated], gamma, axis=1)
-    return out.T if axis == 0 else out
+        out[~saturated] = _psi_block(_Lines(probs[~saturated]), gamma)
+    return out
 
 
-def _log_psi_block(logits: np.ndarray, gamma: float, temperature: float, axis: int) -> np.ndarray:
-    """Return log Psi^gamma(softmax(logits / temperature)) along `axis`; `logits` is consumed."""
-    top_logit = logits.max(axis=axis, keepdims=True)
-    tops = _TopEntries(logits, top_logit, axis)
+def _log_psi_block(lines: _Lines, gamma: float, temperature: float) -> np.ndarray:
+    """Return log Psi^gamma(softmax(logits / temperature)) of a block of rows; `lines.values` is consumed."""
     with np.errstate(over="ignore", under="ignore"):
-        gaps = np.subtract(logits, top_logit, out=logits)
+        gaps = np.subtract(lines.values, lines.top, out=lines.values)
         gaps /= temperature
         np.maximum(gaps, MOST_NEGATIVE, out=gaps)
-        ratios = _log_ratios_to_top(gaps, tops, gamma, axis) if gamma else gaps
+        ratios = _log_ratios_to_top(lines, gaps, gamma) if gamma else gaps
         np.clip(ratios, MOST_NEGATIVE, 0.0, out=ratios)
         weights = np.exp(ratios)
-        tops.fill(weights, 0.0)
-        log_share = np.log1p(weights.sum(axis=axis, keepdims=True) + (tops.count - 1.0))
+        lines.fill_top(weights, 0.0)
+        log_share = np.log1p(lines.sum(weights))
         ratios -= log_share
         np.maximum(ratios, MOST_NEGATIVE, out=ratios)
-    return tops.restore(ratios, -log_share)
+    lines.fill_top(ratios, -np.inf)
+    return lines.finish(ratios, -log_share)
 
 
-def _log_ratios_to_top(gaps: np.ndarray, tops: "_TopEntries", gamma: float, axis: int) -> np.ndarray:
+def _log_ratios_to_top(lines: _Lines, gaps: np.ndarray, gamma: float) -> np.ndarray:
     """Return log h_i - log h_top from the logit gaps to the top class (anything at the top)."""
     odds = np.exp(gaps)
-    tops.fill(odds, 0.0)
-    rest = odds.sum(axis=axis, keepdims=True) + (tops.count - 1.0)
-    log_rest, log_denominator = _log_rest_and_denominator(gaps, tops, rest, gamma, axis)
+    lines.fill_top(odds, 0.0)
+    rest = lines.sum(odds)
+    log_rest, log_denominator = _log_rest_and_denominator(lines, gaps, rest, gamma)
     # B_i = e_i (log(1 + R) - log e_i) / (1 + R - e_i); where e_i underflows, B_i is below rounding of 1
     ratios = np.subtract(np.log1p(rest), gaps)
     ratios *= odds
@@ -225,7 +275,7 @@ def _log_ratios_to_top(gaps: np.ndarray, tops: "_TopEntries", gamma: float, axis
 
 
 def _log_rest_and_denominator(
-    gaps: np.ndarray, tops: "_TopEntries", rest: np.ndarray, gamma: float, axis: int
+    lines: _Lines, gaps: np.ndarray, rest: np.ndarray, gamma: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return log R and log(1 + gamma B_top), also where R itself has underflowed."""
     tiny = rest < SMALLEST_DIRECT_SUM
@@ -234,40 +284,12 @@ def _log_rest_and_denominator(
     if not tiny.any():
         return rest, log_denominator
     hidden = gaps.copy()
-    tops.fill(hidden, MOST_NEGATIVE)
-    second = hidden.max(axis=axis, keepdims=True)
-    log_rest = second + np.log(np.exp(hidden - second).sum(axis=axis, keepdims=True))
+    lines.fill_top(hidden, MOST_NEGATIVE)
+    second = hidden.max(axis=lines.axis, keepdims=True)
+    log_rest = second + np.log(lines.sum(np.exp(hidden - second)))
     if gamma == -1.0:
         log_denominator = np.where(tiny, log_rest - np.log(2.0), log_denominator)
     return log_rest, log_denominator
-
-
-class _TopEntries:
-    """Where the largest entries of each distribution are: one a distribution, more where they tie."""
-
-    def __init__(self, values: np.ndarray, top_value: np.ndarray, axis: int):
-        is_top = values == top_value
-        self.positions = np.flatnonzero(is_top)
-        self.lines = values.shape[1 - axis]
-        self.axis = axis
-        self.stride = values.shape[1]
-        tied = len(self.positions) > self.lines
-        self.count = is_top.sum(axis=axis, keepdims=True, dtype=np.float64) if tied else 1.0
-
-    def fill(self, values: np.ndarray, value: float) -> None:
-        """Set the top entries of `values`, C-contiguous, to one number."""
-        values.reshape(-1)[self.positions] = value
-
-    def restore(self, values: np.ndarray, top_value: np.ndarray) -> np.ndarray:
-        """Return `values` with `top_value` at the top entries and less than it everywhere else.
-
-        Rounding can lift an entry from just below the top to it; one step of the last place keeps the order.
-        """
-        if (values >= top_value).any():
-            np.minimum(values, np.nextafter(top_value, -np.inf), out=values)
-        line = self.positions % self.stride if self.axis == 0 else self.positions // self.stride
-        values.reshape(-1)[self.positions] = top_value.reshape(-1)[line]
-        return values
 
 
 def _log_asymmetry(size: np.ndarray, gamma: float) -> np.ndarray:

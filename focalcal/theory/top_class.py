@@ -7,7 +7,7 @@ import numpy as np
 MOST_NEGATIVE = -np.finfo(np.float64).max
 SMALLEST_DIRECT_SUM = 1e-290
 """Below this, R is handled by its logarithm: 1/R would overflow and R itself lose digits to underflow."""
-BLOCK_ELEMENTS = 1 << 16
+BLOCK_ELEMENTS = 1 << 17
 """Rows are processed in blocks of about this many numbers, so that temporaries stay in the cache."""
 
 
@@ -21,7 +21,14 @@ def row_blocks(rows: int, classes: int) -> Iterator[slice]:
 def denominator_top(rest: np.ndarray, gamma: float) -> np.ndarray:
     """Return 1 + gamma B_top with B_top = log1p(R) / R, without cancellation down to gamma = -1."""
     if gamma >= 0:
-        return 1.0 + gamma * np.divide(np.log1p(rest), rest, out=np.ones_like(rest), where=rest > 0)
+        term = np.log1p(rest)
+        if rest.min(initial=1.0) > 0:
+            term /= rest
+        else:
+            term = np.divide(term, rest, out=np.ones_like(term), where=rest > 0)
+        term *= gamma
+        term += 1.0
+        return term
     return (1.0 + gamma) - gamma * one_minus_top_term(rest)
 
 
