@@ -1,0 +1,81 @@
+"""Snakemake itself is killed while jobs run, and started again: no job is lost, doubled or repeated."""
+
+import pytest
+
+from tests.slurm.cluster import wait_until
+from tests.slurm.project import BATCHES, ClusterProject
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.xdist_group("slurm")]
+
+WAITED_FOR, STOPPED, RUNNING, NOT_SUBMITTED = 1, 2, 3, 4
+"""Seeds: of survivors that may finish or are cancelled, and around a SIGTERM."""
+
+
+@pytest.fixture(scope="module")
+def project(cluster, tmp_path_factory):
+    """A project with a training that waits after its first batch."""
+    project = ClusterProject.create(
+        tmp_path_factory.mktemp("killed") / "project", cluster, ["ce"], [WAITED_FOR]
+    )
+    project.fit_brake()
+    return project
+
+
+def kill_snakemake_while_training(project, seed):
+    project.set_seeds(seed)
+    project.hold(seed)
+    snakemake = project.start("--until", "train")
+    project.wait_for_training(seed)
+    snakemake.kill()
+    snakemake.wait()
+
+
+def test_survivor_that_finishes_is_not_repeated(project):
+    kill_snakemake_while_training(project, WAITED_FOR)
+    (job,) = project.trainings(WAITED_FOR)
+
+    locked = project.on_cluster("--until", "train", expect=1)
+    assert "--unlock" in locked
+    project.on_cluster("--unlock")
+    refused = project.on_cluster("--until", "train", expect=2)
+    assert f"{job['JobId']} (train gauss-3 mlp ce {WAITED_FOR}, running)" in refused
+    assert "python -m workflow_scripts.survivors --wait" in refused
+    assert project.states(WAITED_FOR) == ["RUNNING"]
+
+    assert job["JobId"] in project.python("workflow_scripts.survivors")
+    project.release(WAITED_FOR)
+    assert "No job of an earlier Snakemake is left" in project.python(
+        "workflow_scripts.survivors", "--wait", "--interval", "1"
+    )
+    project.on_cluster("--until", "train")
+    assert project.states(WAITED_FOR) == ["COMPLETED"]
+    assert project.batches(WAITED_FOR) == BATCHES
+
+
+def test_cancelled_survivor_goes_on_from_its_checkpoint(project):
+    kill_snakemake_while_training(project, STOPPED)
+    project.python("workflow_scripts.survivors", "--cancel", "--interval", "1")
+    assert project.states(STOPPED) == ["CANCELLED"]
+    project.release(STOPPED)
+    project.on_cluster("--unlock")
+    project.on_cluster("--until", "train")
+    assert project.states(STOPPED) == ["CANCELLED", "COMPLETED"]
+    assert project.batches(STOPPED) == BATCHES
+
+
+def test_terminated_snakemake_waits_for_running_jobs_and_the_next_does_the_rest(project):
+    project.set_seeds(RUNNING, NOT_SUBMITTED)
+    project.hold(RUNNING, NOT_SUBMITTED)
+    snakemake = project.start("--until", "train", "--jobs", "1")
+    wait_until(lambda: project.batches(RUNNING) or project.batches(NOT_SUBMITTED), "one trains", seconds=600)
+    first, second = sorted((RUNNING, NOT_SUBMITTED), key=project.batches, reverse=True)
+    snakemake.terminate()
+    wait_until(lambda: "Will exit after finishing" in project.output(), "Snakemake hears the signal")
+    assert snakemake.poll() is None
+    project.release(first, second)
+    assert snakemake.wait(timeout=600) == 1
+    assert (project.states(first), project.states(second)) == (["COMPLETED"], [])
+
+    project.on_cluster("--until", "train")
+    assert (project.states(first), project.states(second)) == (["COMPLETED"], ["COMPLETED"])
+    assert project.batches(first) == project.batches(second) == BATCHES

@@ -1,0 +1,61 @@
+"""What the profile asks for, as a dry run shows it; needs no cluster."""
+
+import re
+
+import pytest
+import yaml
+
+from tests.project import ROOT, Project, copy_sources
+
+PROFILES = ROOT / "profiles"
+
+
+@pytest.fixture(scope="module")
+def full_grid(tmp_path_factory):
+    """The dry run of the largest paper grid, as (rule, resources) of each job."""
+    project = Project(tmp_path_factory.mktemp("profile") / "project")
+    copy_sources(project.root)
+    overlay = "configs/komisarenko2024.yaml"
+    output = project.snakemake("-n", "--profile", "profiles/slurm", "--configfile", overlay)
+    blocks = re.findall(
+        r"^ *(?:local)?rule (\w+):\n(.*?)^ *resources: (.*?)$", output, re.MULTILINE | re.DOTALL
+    )
+    return [(rule, dict(item.split("=", 1) for item in line.split(", "))) for rule, _, line in blocks]
+
+
+def test_only_training_asks_for_a_gpu(full_grid):
+    assert len([rule for rule, _ in full_grid if rule == "train"]) == 120
+    for rule, resources in full_grid:
+        assert resources.get("gpu") == ("1" if rule == "train" else None), rule
+
+
+def test_every_job_has_memory_and_a_time_limit(full_grid):
+    for rule, resources in full_grid:
+        assert int(resources["mem_mb"]) >= 400, f"{rule}: Snakemake alone needs more"
+        assert int(resources["runtime"]) > 0
+
+
+def test_training_is_warned_before_its_limit(full_grid):
+    warnings = {resources.get("slurm_extra") for rule, resources in full_grid if rule == "train"}
+    assert warnings == {"--signal=TERM@120"}
+
+
+def test_default_profile_overrides_nothing_of_the_cluster_profile():
+    default, cluster = (
+        yaml.safe_load((PROFILES / name / "config.yaml").read_text("utf-8")) for name in ("default", "slurm")
+    )
+    assert not default.keys() & cluster.keys()
+
+
+def test_profile_names_only_rules_that_exist():
+    profile = yaml.safe_load((PROFILES / "slurm" / "config.yaml").read_text("utf-8"))
+    rules = set()
+    for path in (ROOT / "rules").glob("*.smk"):
+        rules |= set(re.findall(r"^rule (\w+):", path.read_text("utf-8"), re.MULTILINE))
+    assert {*profile["groups"], *profile["set-resources"]} <= rules
+
+
+def test_what_a_site_has_to_set_is_there_and_commented_out():
+    lines = (PROFILES / "slurm" / "config.yaml").read_text("utf-8").splitlines()
+    for name in ("slurm_account", "slurm_partition", "constraint", "gpu_model", "slurm-status-command"):
+        assert any(re.match(rf" *# {name}: \S", line) for line in lines), name
