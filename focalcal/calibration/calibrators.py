@@ -160,9 +160,9 @@ class TemperatureScaling(Calibrator):
 class FocalTemperatureScaling(TemperatureScaling):
     """Method `fts`: Psi^gamma(softmax(logits / T)), K24 Sec. 4.2, by default on K24's grids.
 
-    `search`: "grid" evaluates every pair; "line" finds T at the smallest and largest gamma and then walks the
-    line between them (K24 Sec. 5.2, three times the cost of temperature scaling); "continuous" minimises the
-    NLL over all gamma and T between the smallest and largest of the grids.
+    `search`: "grid" evaluates every pair; "line" finds T at two gammas and then walks the line through them
+    (K24 Sec. 5.2, three times the cost of temperature scaling); "continuous" minimises the NLL over all gamma
+    and T between the smallest and largest of the grids.
     """
 
     configured_search = "grid"

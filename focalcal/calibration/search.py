@@ -1,6 +1,7 @@
 """Search for the gamma and temperature that minimise a criterion on validation data."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -14,6 +15,7 @@ from focalcal.calibration.objective import Objective
 K24_GAMMAS = (-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0)
 K24_TEMPERATURES = tuple(i / 100 for i in range(1, 501))
 """The grids of K24 Sec. 5.1; the temperatures are the nearest floats of 0.01, 0.02, ..., 5.00."""
+LINE_GAMMAS = (0.0, 1.0)
 
 
 def temperature_grid(start: float, stop: float, step: float) -> NDArray[np.float64]:
@@ -57,29 +59,40 @@ def grid_search(
 def line_search(
     objective: Objective, criterion: str, gammas: Sequence[float], temperatures: NDArray[np.float64]
 ) -> Fit:
-    """Return the best point of the line through the best temperatures at the smallest and the largest gamma.
+    """Return the best point of the line through the best temperatures at two gammas.
 
     K24 Sec. 5.2: m = len(temperatures) points at each of the two gammas, then m points along the line,
-    equally spaced in gamma; 3m evaluations. Between the two ends the line cannot leave the range of
-    temperatures.
+    equally spaced from the smallest to the largest of `gammas` and kept inside the range of temperatures:
+    3m evaluations. The two gammas, which K24 leaves open, are 0 and 1 where those are within the range: the
+    relation is straight around them and bends towards large gammas, and at 0 the line meets temperature
+    scaling.
     """
-    ends = (min(gammas), max(gammas))
-    if ends[0] == ends[1]:
-        raise ValueError(f"gammas has one value, {ends[0]}; a line needs two different ones")
-    low, high = (grid_search(objective, criterion, (gamma,), temperatures) for gamma in ends)
-    share = np.linspace(0.0, 1.0, len(temperatures))
-    line_gammas = low.gamma + share * (high.gamma - low.gamma)
-    line_temperatures = low.temperature + share * (high.temperature - low.temperature)
-    scores = objective.points(line_gammas, line_temperatures)[criterion]
+    first, second = _line_gammas(gammas)
+    low, high = (grid_search(objective, criterion, (gamma,), temperatures) for gamma in (first, second))
+    slope = (high.temperature - low.temperature) / (second - first)
+    walk = np.linspace(min(gammas), max(gammas), len(temperatures))
+    points = np.clip(low.temperature + slope * (walk - first), temperatures[0], temperatures[-1])
+    scores = objective.points(walk, points)[criterion]
     best = _argmin(scores, criterion)
-    return Fit(
-        gamma=float(line_gammas[best]),
-        temperature=float(line_temperatures[best]),
+    on_line = Fit(
+        gamma=float(walk[best]),
+        temperature=float(points[best]),
         score=float(scores[best]),
-        evaluations=3 * len(temperatures),
-        temperature_bound=bound_hit(line_temperatures[best], temperatures),
-        gamma_bound=bound_hit(line_gammas[best], line_gammas),
+        evaluations=0,
+        temperature_bound=bound_hit(points[best], temperatures),
+        gamma_bound=bound_hit(walk[best], walk),
     )
+    chosen = min((low, high, on_line), key=lambda fit: fit.score)
+    return replace(chosen, evaluations=3 * len(temperatures))
+
+
+def _line_gammas(gammas: Sequence[float]) -> tuple[float, float]:
+    """Return the two gammas that define the line: 0 and 1, moved into the range of gammas where need be."""
+    low, high = min(gammas), max(gammas)
+    if low == high:
+        raise ValueError(f"gammas has one value, {low}; a line needs two different ones")
+    inside = max(low, LINE_GAMMAS[0]), min(high, LINE_GAMMAS[1])
+    return inside if inside[0] < inside[1] else (low, high)
 
 
 def continuous_search(

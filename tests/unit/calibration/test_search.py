@@ -74,16 +74,36 @@ def test_grid_search_finds_the_brute_force_minimum(criterion):
 
 
 def test_line_search_costs_three_temperature_scalings_and_stays_on_the_line():
-    logits, labels = SETS["moderate"]
-    objective = Objective(logits, labels)
+    objective = Objective(*SETS["moderate"])
     fit = search.line_search(objective, "nll", (0.3, -0.5, 2.0), TEMPERATURES)
-    ends = [search.grid_search(objective, "nll", (gamma,), TEMPERATURES) for gamma in (-0.5, 2.0)]
+    ends = [search.grid_search(objective, "nll", (gamma,), TEMPERATURES) for gamma in (0.0, 1.0)]
     assert fit.evaluations == 3 * len(TEMPERATURES)
-    share = (fit.gamma + 0.5) / 2.5
-    on_line = ends[0].temperature + share * (ends[1].temperature - ends[0].temperature)
+    on_line = ends[0].temperature + fit.gamma * (ends[1].temperature - ends[0].temperature)
     assert fit.temperature == pytest.approx(on_line, abs=1e-12)
-    assert fit.score <= min(end.score for end in ends)
-    assert fit.score == pytest.approx(objective.points([fit.gamma], [fit.temperature])["nll"][0], abs=0)
+    assert fit.score == pytest.approx(objective.points([fit.gamma], [fit.temperature])["nll"][0], abs=1e-13)
+
+
+@pytest.mark.parametrize("criterion", ["nll", "ece", "adaece"])
+@pytest.mark.parametrize("name", ["moderate", "like a network", "saturated", "all right", "many classes"])
+def test_line_search_is_never_worse_than_temperature_scaling(name, criterion):
+    objective = Objective(*SETS[name])
+    line = search.line_search(objective, criterion, search.K24_GAMMAS, TEMPERATURES)
+    plain = search.grid_search(objective, criterion, (0.0,), TEMPERATURES)
+    assert line.score <= plain.score
+    assert TEMPERATURES[0] <= line.temperature <= TEMPERATURES[-1]
+
+
+@pytest.mark.parametrize(
+    ("gammas", "expected"),
+    [
+        ((-0.5, 5.0), (0.0, 1.0)),
+        ((0.2, 0.7), (0.2, 0.7)),
+        ((2.0, 3.0), (2.0, 3.0)),
+        ((-0.5, 0.5), (0.0, 0.5)),
+    ],
+)
+def test_line_goes_through_zero_and_one_where_the_range_has_them(gammas, expected):
+    assert search._line_gammas(gammas) == expected
 
 
 def test_line_search_needs_two_gammas():
