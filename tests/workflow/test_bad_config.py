@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 GOOD_ARRAYS = {
-    "val_logits": np.eye(3).repeat(20, axis=0),
+    "val_logits": 4 * np.eye(3).repeat(20, axis=0),
     "val_labels": np.arange(3).repeat(20),
-    "test_logits": np.eye(3).repeat(20, axis=0),
+    "test_logits": 4 * np.eye(3).repeat(20, axis=0),
     "test_labels": np.arange(3).repeat(20),
 }
 
