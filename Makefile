@@ -13,7 +13,7 @@ demo: $(STAMP)
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slurm"
 
 test-slurm: $(STAMP)
 	$(BIN)/pytest tests/slurm
