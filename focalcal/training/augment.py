@@ -10,11 +10,15 @@ def crop_and_flip(images: Tensor, padding: int, offsets: Tensor, flips: Tensor) 
     Images are channels-last; `offsets` int64 (n, 2) are the crops' top and left corners in 0..2 padding;
     `flips` bool (n,). One gather does both: a mirrored crop reads its columns backwards.
     """
-    count, height, width, _ = images.shape
+    count, height, width, channels = images.shape
     if padding:
         images = torch.nn.functional.pad(images, (0, 0, padding, padding, padding, padding))
+    padded_height, padded_width = height + 2 * padding, width + 2 * padding
     rows = offsets[:, :1] + torch.arange(height, device=images.device)
-    columns = torch.arange(width, device=images.device).expand(count, width)
+    rows = rows + padded_height * torch.arange(count, device=images.device)[:, None]
+    columns = torch.arange(width, device=images.device)
     columns = offsets[:, 1:] + torch.where(flips[:, None], width - 1 - columns, columns)
-    samples = torch.arange(count, device=images.device)
-    return images[samples[:, None, None], rows[:, :, None], columns[:, None, :]]
+    pixels = padded_width * rows[:, :, None] + columns[:, None, :]
+    # Twice as fast on a CPU as indexing with a tensor for each dimension.
+    chosen = images.reshape(-1, channels).index_select(0, pixels.reshape(-1))
+    return chosen.view(count, height, width, channels)

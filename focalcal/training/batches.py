@@ -20,7 +20,7 @@ class Split:
     """uint8 (n, H, W, C) images or float32 (n, d) features."""
     labels: Tensor
     mean: Tensor
-    """What is subtracted before division by `std`, in the units of `inputs`."""
+    """Subtracted before division by `std`, in the units of `inputs`: (d,), or (W C,) for a row of pixels."""
     std: Tensor
 
     def __len__(self) -> int:
@@ -30,21 +30,20 @@ class Split:
         """Return float32 network inputs, (n, d), or (n, C, H, W) in channels-last memory order."""
         if inputs.dtype != torch.uint8:
             return (inputs - self.mean) / self.std
-        return inputs.float().sub_(self.mean).div_(self.std).permute(0, 3, 1, 2)
+        # Whole rows of pixels at a time: a broadcast over three channels would not be vectorised.
+        rows = inputs.flatten(2).float().sub_(self.mean).div_(self.std)
+        return rows.view(inputs.shape).permute(0, 3, 1, 2)
 
 
 def resident_split(data: PreparedData, indices: np.ndarray, device: torch.device) -> Split:
     """Return the samples `indices` of `data`, copied to `device` once."""
     inputs = torch.from_numpy(np.take(data.inputs, indices, axis=0))
-    scale = 1.0
+    mean, std = torch.tensor(data.mean), torch.tensor(data.std)
     if inputs.dtype == torch.uint8:
-        inputs, scale = inputs.permute(0, 2, 3, 1).contiguous(), 255.0
-    return Split(
-        inputs.to(device),
-        torch.from_numpy(data.labels[indices]).to(device),
-        torch.from_numpy(data.mean * np.float32(scale)).to(device),
-        torch.from_numpy(data.std * np.float32(scale)).to(device),
-    )
+        inputs = inputs.permute(0, 2, 3, 1).contiguous()
+        mean, std = (255 * values.repeat(inputs.shape[2]) for values in (mean, std))
+    labels = torch.from_numpy(data.labels[indices])
+    return Split(inputs.to(device), labels.to(device), mean.to(device), std.to(device))
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def training_batches(
     for start in range(first_batch * size, len(split), size):
         part = slice(start, start + size)
         chosen = draw.order[part]
-        inputs = split.inputs[chosen]
+        inputs = split.inputs.index_select(0, chosen)
         if is_augmented:
             inputs = crop_and_flip(inputs, recipe.crop_padding, draw.offsets[part], draw.flips[part])
         yield split.normalised(inputs), split.labels[chosen]
