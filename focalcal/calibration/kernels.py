@@ -172,7 +172,6 @@ def surfaces(samples, points, tables, segments, binning, out):
     tables, segments: from `focal_table`, one table or one a point.
     binning: inner edges of the bins of equal width; the sorted positions that equal mass looks at; the
     starts of its groups ("split"); the positions of its edges ("authors", else empty).
-    else empty).
     """
     drops, gaps, label_gaps, wrong = samples
     numbers, temperatures, gammas = points
