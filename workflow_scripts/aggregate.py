@@ -1,15 +1,15 @@
 """Collect all runs into results/tables/metrics.csv and results/tables/runs.csv."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.reporting import aggregate
 from focalcal.workflow import grid
 from focalcal.workflow.provenance import ROOT
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -28,4 +28,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,13 +1,13 @@
 """Write the claims ledger: every checkable statement of the papers with its verdict and evidence."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.reporting.claims import csv_ledger, judge, load_claims, markdown_ledger
 from focalcal.workflow.io import write_text
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -25,4 +25,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

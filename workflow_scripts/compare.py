@@ -1,12 +1,12 @@
 """Tell what changed between two results folders: configuration, code, runs, numbers, verdicts on claims."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.reporting.compare import compare_folders
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -19,4 +19,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

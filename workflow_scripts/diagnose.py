@@ -1,15 +1,15 @@
 """Reduce one run's test predictions to what figures and sample statistics need."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.calibration import logits_io
 from focalcal.reporting import diagnostics
 from focalcal.workflow.io import write_json
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -30,4 +30,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

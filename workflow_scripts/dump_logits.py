@@ -1,7 +1,8 @@
 """Validation and test logits of one trained run, from its weights alone."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.logits import dump_logits
 from focalcal.training.spec import spec_from_json
 from focalcal.workflow.io import atomic_output
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -33,4 +33,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

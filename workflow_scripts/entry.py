@@ -1,12 +1,27 @@
-"""What every entry point does the same way: exit codes, one-line errors, log lines."""
+"""What every entry point does the same way: quick start and end, exit codes, one-line errors, log lines."""
 
+import gc
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 from focalcal.workflow.errors import UserError
 
 USER_ERROR_EXIT_CODE = 2
+
+# Libraries make hundreds of thousands of objects that stay. Python would look for garbage among them at every
+# 700th: a quarter of the time that torch takes to load.
+gc.set_threshold(100_000, 10, 10)
+
+
+def start(main: Callable[[Sequence[str] | None], None]) -> None:
+    """Run `main` on the command line's arguments and end the process with its exit code."""
+    code = run(main)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # All files are closed. Taking torch down object by object would cost another third of a second.
+    os._exit(code)
 
 
 def run(main: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None = None) -> int:

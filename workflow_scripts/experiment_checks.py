@@ -1,8 +1,9 @@
 """Compute the numbers that decide the papers' experimental statements from the runs at hand."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import csv
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from focalcal.reporting import experiments, published
 from focalcal.reporting.measurements import load_metrics
 from focalcal.reporting.records import iterate_histories, iterate_surfaces, read_runs
 from focalcal.workflow.io import atomic_output
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -38,4 +38,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

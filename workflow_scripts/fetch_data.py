@@ -1,8 +1,9 @@
 """Fetch one dataset and write its prepared form and record."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from focalcal.data import prepared
 from focalcal.data.fetch import cache_folder
 from focalcal.data.prepare import prepare, record
 from focalcal.workflow.io import write_json
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -30,4 +30,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,8 +1,9 @@
 """Draw the figures over all runs: calibration error, accuracy, critical difference, selection optimism."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from focalcal.reporting.figure_parts import house_style, save
 from focalcal.reporting.measurements import load_metrics, summarise
 from focalcal.reporting.report_tables import SCALES
 from focalcal.reporting.table_cells import index_published
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -38,4 +38,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

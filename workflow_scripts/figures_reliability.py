@@ -1,15 +1,15 @@
 """Draw the reliability diagrams of one dataset and model."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.reporting.figure_parts import house_style, save
 from focalcal.reporting.figures_reliability import reliability
 from focalcal.reporting.records import read_diagnostics, read_runs
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -27,4 +27,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

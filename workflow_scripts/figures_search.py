@@ -1,15 +1,15 @@
 """Draw the search for temperature and gamma: ECE against T, search surface, best T by gamma."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.reporting import figures_search
 from focalcal.reporting.figure_parts import house_style, save
 from focalcal.reporting.records import iterate_surfaces, read_diagnostics, read_fits, read_runs
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -35,4 +35,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,7 +1,8 @@
 """Draw the training dynamics of one dataset and model."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,6 @@ from pathlib import Path
 from focalcal.reporting.figure_parts import house_style, save
 from focalcal.reporting.figures_training import training
 from focalcal.reporting.records import iterate_histories, read_runs
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -28,4 +28,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

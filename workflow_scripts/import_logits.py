@@ -1,16 +1,16 @@
 """Bring the logits of a model trained elsewhere into the form that trained runs have, checked."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
 import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.calibration import imports, logits_io
 from focalcal.workflow.io import write_json
 from focalcal.workflow.provenance import provenance
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -32,4 +32,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,16 +1,16 @@
 """Draw samples of one prepared dataset and count its classes."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import csv
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from focalcal.data import inspection, prepared
 from focalcal.workflow.io import atomic_output
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -37,4 +37,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,15 +1,15 @@
 """What a configuration costs: jobs, epochs, images, estimated GPU-hours and disk."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.training.plan import dataset_size, make_plan, plan_text
 from focalcal.workflow import grid
 from focalcal.workflow.io import write_text
-from workflow_scripts.entry import run
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,4 +32,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,15 +1,15 @@
 """Compare recovered, calibrated and raw predictions of one run with the posterior, true or human."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.calibration import logits_io, recovery
 from focalcal.calibration.recovery_human import read_human_labels
 from focalcal.workflow.io import write_json, write_text
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -35,4 +35,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,8 +1,9 @@
 """Fetch or read the human label distributions of a dataset's test samples and check them."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from focalcal.data.registry import load_entry
 from focalcal.reporting.recovery_layout import DOWNLOAD
 from focalcal.workflow.errors import UserError
 from focalcal.workflow.io import atomic_output
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -44,4 +44,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,14 +1,14 @@
 """Write the tables of the recovery stage: results/tables/recovery_*.csv, .md and .tex."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.reporting import formats, recovery_tables
 from focalcal.reporting.recovery_records import read_settings
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -33,4 +33,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

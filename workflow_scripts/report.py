@@ -1,9 +1,10 @@
 """Write results/report.html: everything in one file that opens offline."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
 import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from focalcal.reporting import report, report_sources
 from focalcal.workflow import grid
 from focalcal.workflow.io import write_json, write_text
 from focalcal.workflow.provenance import ROOT
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -34,4 +34,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

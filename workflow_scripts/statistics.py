@@ -1,15 +1,15 @@
 """Write comparisons of calibrators, their ranking, and the optimism of selection as tables."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.reporting import summary
 from focalcal.reporting.measurements import load_metrics
 from focalcal.reporting.records import read_diagnostics, read_runs
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -28,4 +28,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,12 +1,12 @@
 """List SLURM jobs that outlived a killed Snakemake in this folder; wait for them or cancel them."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.workflow import survivors
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -34,4 +34,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,14 +1,14 @@
 """Write the score tables, in the papers' layouts and our own, as CSV, Markdown and LaTeX."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.reporting import summary
 from focalcal.reporting.measurements import load_metrics
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -26,4 +26,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,14 +1,14 @@
 """Write the temperatures that enclose the binary focal calibration map."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 
 from focalcal.theory.bounds_table import bounds_rows, bounds_summary
 from focalcal.theory.settings import theory_settings
 from focalcal.theory.tables import csv_text
 from focalcal.workflow.io import write_json, write_text
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -24,4 +24,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

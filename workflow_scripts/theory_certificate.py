@@ -1,13 +1,13 @@
 """Write the interval-arithmetic certificate of the sharp bounds of the binary focal calibration map."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 
 from focalcal.theory.certificate import certificate
 from focalcal.theory.settings import theory_settings
 from focalcal.workflow.io import write_json
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -20,4 +20,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

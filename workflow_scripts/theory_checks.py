@@ -1,7 +1,8 @@
 """Write the numbers that decide the papers' theoretical statements."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 
 from focalcal.theory.checks import check_rows
@@ -10,7 +11,6 @@ from focalcal.theory.checks_k24 import k24_checks
 from focalcal.theory.checks_m20 import m20_checks
 from focalcal.theory.tables import csv_text
 from focalcal.workflow.io import write_text
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -22,4 +22,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

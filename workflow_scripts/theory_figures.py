@@ -1,7 +1,8 @@
 """Draw every figure of the theory stage as PDF and PNG, with its caption beside it."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,6 @@ from focalcal.reporting.figure_parts import house_style, save
 from focalcal.reporting.findings import Evidence
 from focalcal.reporting.theory_figures import FIGURES
 from focalcal.workflow.io import write_text
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -29,4 +29,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,14 +1,14 @@
 """Write the temperatures closest to Psi^gamma and the lines fitted to them."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 
 from focalcal.theory.matching_table import fit_rows, matching_rows
 from focalcal.theory.settings import theory_settings
 from focalcal.theory.tables import csv_text
 from focalcal.workflow.io import write_text
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -25,4 +25,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

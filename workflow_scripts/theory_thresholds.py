@@ -1,14 +1,14 @@
 """Write the confidence thresholds of focal loss, its overconfident class counts, and gamma*(p0)."""
 
+from workflow_scripts.entry import start
+
 import argparse
-import sys
 from collections.abc import Sequence
 
 from focalcal.theory.settings import theory_settings
 from focalcal.theory.tables import csv_text
 from focalcal.theory.thresholds_table import gamma_star_rows, overconfidence_rows, threshold_rows
 from focalcal.workflow.io import write_text
-from workflow_scripts.entry import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -28,4 +28,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,5 +1,7 @@
 """Train one run: weights, history and record of its last epoch; resumes from its checkpoint."""
 
+from workflow_scripts.entry import start
+
 import argparse
 import json
 import logging
@@ -20,7 +22,6 @@ from focalcal.training.record import training_record
 from focalcal.training.spec import spec_from_json
 from focalcal.workflow.io import atomic_output, write_json, write_text
 from focalcal.workflow.provenance import provenance
-from workflow_scripts.entry import run
 
 PACKAGES = ("torch", "torchvision", "timm", "numpy", "safetensors")
 LOGGER = logging.getLogger(__name__)
@@ -83,4 +84,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    start(main)

@@ -1,9 +1,10 @@
 """The kernels compiled for this processor, kept on disk between processes.
 
-numba's own cache looks only at the file of the cached function, numbers its entries in a shared index, and by
-default writes beside the source. Here each state of the sources, of numba and of the processor has a folder
-of its own, so an edit of any kernel file is noticed, processes that start together on different machines of a
-cluster never exchange code, and an installation is never written to.
+numba's own cache looks only at the file of the cached function, files its entries by that file's path and
+time, and by default writes beside it. Here each state of the sources, of numba and of the processor has a
+folder of its own with a copy of that file, so an edit of any kernel file is noticed, every clone and checkout
+of the same sources shares one compilation, processes that start together on different machines of a cluster
+never exchange code, and an installation is never written to.
 """
 
 import functools
@@ -13,13 +14,15 @@ import platform
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import llvmlite.binding
 import numba
 from numba import njit
 
-from focalcal.calibration import binned, kernels, vector_math
+from focalcal.calibration import binned, focal_table, kernels, vector_math
+from focalcal.workflow.io import write_text
 
 
 @functools.cache
@@ -63,7 +66,8 @@ def _fingerprint() -> str:
     """Return a digest of everything that the compiled code depends on."""
     parts = [numba.__version__, platform.python_version(), platform.machine()]
     parts += [llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()]
-    parts += [Path(module.__file__).read_text(encoding="utf-8") for module in (vector_math, binned, kernels)]
+    modules = (focal_table, vector_math, binned, kernels)
+    parts += [Path(module.__file__).read_text(encoding="utf-8") for module in modules]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 
@@ -74,6 +78,16 @@ def _compiled(function: Callable[..., None]) -> Callable[..., Any]:
     configured = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(folder)
     try:
-        return njit(**vector_math.EXACT, cache=True)(function)
+        return njit(**vector_math.EXACT, cache=True)(_filed_under(folder, function))
     finally:
         numba.config.CACHE_DIR = configured
+
+
+def _filed_under(folder: Path, function: FunctionType) -> FunctionType:
+    """Return the function as if its source were the copy in `folder`, which is made if need be."""
+    source = Path(function.__code__.co_filename)
+    copy = folder / source.name
+    if not copy.exists():
+        write_text(copy, source.read_text(encoding="utf-8"))
+    code = function.__code__.replace(co_filename=str(copy))
+    return functools.update_wrapper(FunctionType(code, function.__globals__), function)

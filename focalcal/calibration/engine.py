@@ -65,7 +65,7 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
             calibrator = calibrator_class.configured(criterion, settings, run["gamma"])
             calibrator.fit_objective(objective)
             values = {
-                split_name: metric_values(
+                split_name: metrics.all_of_logs(
                     calibrator.predict_log_proba(split.logits), split.labels, settings.bins, settings.adaece
                 )
                 for split_name, split in (("val", logits.val), ("test", logits.test))
@@ -109,27 +109,6 @@ def validation_surfaces(
         objective.surfaces((*gammas, training_gamma), settings.temperatures)
     surfaces = objective.surfaces(gammas, settings.temperatures)
     return {"gammas": np.array(gammas), "temperatures": settings.temperatures, **surfaces}
-
-
-def metric_values(
-    log_probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int, adaece: str
-) -> dict[str, float]:
-    """Return every metric of `METRICS`, NaN where it is undefined."""
-    with np.errstate(under="ignore"):
-        probs = np.exp(log_probs)
-    share, confident_accuracy = metrics.s99(probs, labels)
-    return {
-        "accuracy": metrics.accuracy(probs, labels),
-        "error": metrics.error(probs, labels),
-        "nll": metrics.nll_of_logs(log_probs, labels),
-        "brier": metrics.brier(probs, labels),
-        "ece": metrics.ece(probs, labels, bins),
-        "adaece": metrics.ece(probs, labels, bins, "mass", adaece),
-        "mce": metrics.mce(probs, labels, bins),
-        "classwise_ece": metrics.classwise_ece(probs, labels, bins),
-        "s99_share": share,
-        "s99_accuracy": confident_accuracy,
-    }
 
 
 def write(

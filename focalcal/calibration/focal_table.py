@@ -13,8 +13,10 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from focalcal.calibration.vector_math import LANES, TERMS
-
+LANES = 4
+"""Gammas that the kernels treat at once."""
+TERMS = 12
+"""Terms of a polynomial, a multiple of LANES."""
 TOLERANCE = 1e-12
 """Largest relative error of f that is accepted."""
 SMALLEST_U, LARGEST_U = 0.5, 64.0

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 BINNINGS = ("width", "mass")
 MASS_VARIANTS = ("split", "authors")
 ROW_SUM_TOLERANCE = 1e-3
+CONFIDENT = 0.99
 
 
 def accuracy(probs: ArrayLike, labels: ArrayLike) -> float:
@@ -47,10 +48,7 @@ def nll_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64]) -> fl
 
 def brier(probs: ArrayLike, labels: ArrayLike) -> float:
     """Return the mean squared distance, summed over classes, to the one-hot label: 0 to 2."""
-    probs, labels = checked(probs, labels)
-    residual = probs.copy()
-    residual[np.arange(len(labels)), labels] -= 1.0
-    return float(np.mean(np.sum(residual**2, axis=1)))
+    return _brier_of(*checked(probs, labels))
 
 
 def ece(
@@ -58,8 +56,7 @@ def ece(
 ) -> float:
     """Return the expected calibration error: bin-weighted mean of |accuracy - mean confidence|."""
     confidences, correct = _top_label(probs, labels)
-    counts, gaps = _bin_gaps(confidences, correct, bins, binning, variant)
-    return float(np.sum(np.abs(gaps)) / len(confidences)) if counts.any() else 0.0
+    return _ece_of(*_bin_gaps(confidences, correct, bins, binning, variant), len(confidences))
 
 
 def mce(
@@ -67,9 +64,7 @@ def mce(
 ) -> float:
     """Return the maximum calibration error: the largest |accuracy - mean confidence| of a filled bin."""
     confidences, correct = _top_label(probs, labels)
-    counts, gaps = _bin_gaps(confidences, correct, bins, binning, variant)
-    filled = counts > 0
-    return float(np.max(np.abs(gaps[filled]) / counts[filled])) if filled.any() else 0.0
+    return _mce_of(*_bin_gaps(confidences, correct, bins, binning, variant))
 
 
 def classwise_ece(
@@ -78,28 +73,47 @@ def classwise_ece(
     """Return the mean over all k classes of the calibration error of that class's probability."""
     probs, labels = checked(probs, labels)
     check_binning(bins, binning, variant)
-    samples, classes = probs.shape
-    if binning == "width":  # all classes at once: class c has the bins c * bins, c * bins + 1, ...
-        gaps = probs.copy()
-        gaps[np.arange(samples), labels] -= 1.0
-        index = _width_index(probs, bins) + bins * np.arange(classes)
-        total = np.sum(np.abs(np.bincount(index.ravel(), gaps.ravel(), bins * classes)))
-    else:
-        total = sum(
-            np.sum(np.abs(_bin_gaps(column, labels == number, bins, binning, variant)[1]))
-            for number, column in enumerate(probs.T)
-        )
-    return float(total / (samples * classes))
+    if binning == "width":
+        return _classwise_of_widths(probs, labels, bins)
+    total = sum(
+        np.sum(np.abs(_bin_gaps(column, labels == number, bins, binning, variant)[1]))
+        for number, column in enumerate(probs.T)
+    )
+    return float(total / probs.size)
 
 
-def s99(probs: ArrayLike, labels: ArrayLike, threshold: float = 0.99) -> tuple[float, float]:
+def s99(probs: ArrayLike, labels: ArrayLike, threshold: float = CONFIDENT) -> tuple[float, float]:
     """Return the share of samples with confidence above `threshold`, and their accuracy (M20 Table 6).
 
     The accuracy is NaN where no sample is that confident.
     """
-    confidences, correct = _top_label(probs, labels)
-    confident = confidences > threshold
-    return float(np.mean(confident)), float(np.mean(correct[confident])) if confident.any() else float("nan")
+    return _s99_of(*_top_label(probs, labels), threshold)
+
+
+def all_of_logs(
+    log_probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int, variant: str
+) -> dict[str, float]:
+    """Return every metric of the catalogue from log-probabilities (n, k), NaN where it is undefined.
+
+    Each is what its own function returns; probabilities are checked, and the classes ranked, once for all.
+    """
+    with np.errstate(under="ignore"):
+        probs, labels = checked(np.exp(log_probs), labels)
+    confidences, correct = _top_label_of(probs, labels)
+    width = _bin_gaps(confidences, correct, bins, "width", variant)
+    share, confident_accuracy = _s99_of(confidences, correct, CONFIDENT)
+    return {
+        "accuracy": float(np.mean(correct)),
+        "error": float(np.mean(~correct)),
+        "nll": nll_of_logs(log_probs, labels),
+        "brier": _brier_of(probs, labels),
+        "ece": _ece_of(*width, len(labels)),
+        "adaece": _ece_of(*_bin_gaps(confidences, correct, bins, "mass", variant), len(labels)),
+        "mce": _mce_of(*width),
+        "classwise_ece": _classwise_of_widths(probs, labels, bins),
+        "s99_share": share,
+        "s99_accuracy": confident_accuracy,
+    }
 
 
 def equal_mass_edges(confidences: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
@@ -148,8 +162,46 @@ def check_binning(bins: int, binning: str, variant: str) -> None:
 
 def _top_label(probs: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return each sample's confidence (n,) and whether its predicted class is right (n,)."""
-    probs, labels = checked(probs, labels)
-    return probs.max(axis=1), probs.argmax(axis=1) == labels
+    return _top_label_of(*checked(probs, labels))
+
+
+def _top_label_of(
+    probs: NDArray[np.float64], labels: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    predicted = probs.argmax(axis=1)
+    return probs[np.arange(len(labels)), predicted], predicted == labels
+
+
+def _brier_of(probs: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+    residual = probs.copy()
+    residual[np.arange(len(labels)), labels] -= 1.0
+    return float(np.mean(np.sum(residual**2, axis=1)))
+
+
+def _ece_of(counts: NDArray[np.int64], gaps: NDArray[np.float64], samples: int) -> float:
+    return float(np.sum(np.abs(gaps)) / samples) if counts.any() else 0.0
+
+
+def _mce_of(counts: NDArray[np.int64], gaps: NDArray[np.float64]) -> float:
+    filled = counts > 0
+    return float(np.max(np.abs(gaps[filled]) / counts[filled])) if filled.any() else 0.0
+
+
+def _classwise_of_widths(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int) -> float:
+    # All classes at once: class c has the bins c * bins, c * bins + 1, ...
+    samples, classes = probs.shape
+    gaps = probs.copy()
+    gaps[np.arange(samples), labels] -= 1.0
+    index = _width_index(probs, bins) + bins * np.arange(classes)
+    totals = np.bincount(index.ravel(), gaps.ravel(), bins * classes)
+    return float(np.sum(np.abs(totals)) / probs.size)
+
+
+def _s99_of(
+    confidences: NDArray[np.float64], correct: NDArray[np.bool_], threshold: float
+) -> tuple[float, float]:
+    confident = confidences > threshold
+    return float(np.mean(confident)), float(np.mean(correct[confident])) if confident.any() else float("nan")
 
 
 def _bin_gaps(

@@ -4,11 +4,12 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration import compiled, focal_table, metrics
+from focalcal.calibration import focal_table, metrics
 from focalcal.calibration.catalogue import CRITERIA
 from focalcal.theory.psi import log_psi
 
@@ -81,7 +82,7 @@ class Objective:
         key = (float(gamma), temperatures.tobytes())
         if key not in self._losses:
             out = np.empty(len(temperatures))
-            kernel = compiled.focal_losses()
+            kernel = _compiled().focal_losses()
             self._share(temperatures, lambda part: kernel(self._samples, (part, temperatures), key[0], out))
             self._losses[key] = out
         return self._losses[key].copy()
@@ -103,7 +104,7 @@ class Objective:
         tables = focal_table.in_lanes(np.moveaxis(table.coefficients[:, :, columns], 2, 0))
         segments = (table.grid, table.shift, table.first, self._farthest(gammas))
         out = np.empty((criteria, len(temperatures), gammas.shape[1]))
-        kernel = compiled.surfaces()
+        kernel = _compiled().surfaces()
         self._share(
             temperatures,
             lambda part: kernel(
@@ -127,6 +128,13 @@ class Objective:
             return
         with ThreadPoolExecutor(len(parts)) as pool:
             list(pool.map(work, parts))
+
+
+def _compiled() -> ModuleType:
+    """Return the compiled kernels; numba is loaded by the first search, never by a prediction."""
+    from focalcal.calibration import compiled  # noqa: PLC0415
+
+    return compiled
 
 
 def default_threads() -> int:

@@ -10,9 +10,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 4
-TERMS = 12
-"""Terms of a polynomial, a multiple of LANES."""
+from focalcal.calibration.focal_table import LANES, TERMS
 
 EXACT = {"fastmath": {"contract"}, "nogil": True, "error_model": "numpy"}
 """Compiler options: a product and a sum may be fused, which rounds once less; nothing else may change."""

@@ -120,9 +120,11 @@ def figure_html(path: Path, name: str, heading: str, caption: str = "", *, attri
 def data_uri(path: Path) -> str:
     """Return a PNG as a data URI, its colours reduced to a palette."""
     with Image.open(path) as image:
-        reduced = image.convert("RGB").quantize(PALETTE_COLORS, dither=Image.Dither.NONE)
+        reduced = image.convert("RGB").quantize(
+            PALETTE_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
+        )
         target = io.BytesIO()
-        reduced.save(target, "PNG", optimize=True)
+        reduced.save(target, "PNG")
     return f"data:image/png;base64,{base64.b64encode(target.getvalue()).decode('ascii')}"
 
 

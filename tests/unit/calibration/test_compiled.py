@@ -1,8 +1,11 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
 
+import numpy as np
 import pytest
 
 from focalcal.calibration import compiled
@@ -64,3 +67,23 @@ def test_processes_that_compile_at_the_same_time_agree(tmp_path):
     assert outputs[0] == outputs[1] == third.stdout
     assert len(list(tmp_path.rglob("*.nbc"))) == 1
     assert set((ROOT / "focalcal" / "calibration").rglob("*.nb*")) == tree
+
+
+@pytest.mark.slow
+def test_another_clone_loads_what_the_first_one_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    source = Path(compiled.kernels.__file__)
+    clone = tmp_path / "clone" / source.name
+    clone.parent.mkdir()
+    shutil.copy(source, clone)
+    function = compiled.kernels.focal_losses
+    cloned = FunctionType(function.__code__.replace(co_filename=str(clone)), function.__globals__)
+    samples = (np.array([1.0]), np.array([2.0]), np.array([0.0]), np.array([0.0]))
+    losses, hits = [], []
+    for source_of_clone in (function, cloned):
+        kernel, out = compiled._compiled(source_of_clone), np.empty(1)
+        kernel(samples, (np.array([0]), np.array([1.0])), 2.0, out)
+        losses.append(out[0])
+        hits.append(sum(kernel.stats.cache_hits.values()))
+    assert hits == [0, 1]
+    assert losses[0] == losses[1]

@@ -1,3 +1,5 @@
+from workflow_scripts.entry import run
+
 import json
 import pickle
 
@@ -11,7 +13,6 @@ from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.workflow.errors import UserError
 from tests.unit.calibration.logit_sets import noisy
 from workflow_scripts import import_logits
-from workflow_scripts.entry import run
 
 VAL, TEST = noisy(12, 3, 1.0, 1), noisy(9, 3, 1.0, 2)
 ARRAYS = {"val_logits": VAL[0], "val_labels": VAL[1], "test_logits": TEST[0], "test_labels": TEST[1]}

@@ -167,3 +167,23 @@ def test_bad_arrays_are_named(probs, labels, message):
 def test_bad_binning_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         metrics.ece(PROBS, LABELS, **arguments)
+
+
+@pytest.mark.parametrize("variant", metrics.MASS_VARIANTS)
+def test_all_metrics_at_once_are_what_each_function_returns(variant):
+    logits, labels = noisy(700, 5, seed=3)
+    log_probs = np.log(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))
+    probs = np.exp(log_probs)
+    share, confident_accuracy = metrics.s99(probs, labels)
+    assert metrics.all_of_logs(log_probs, labels, 15, variant) == {
+        "accuracy": metrics.accuracy(probs, labels),
+        "error": metrics.error(probs, labels),
+        "nll": metrics.nll_of_logs(log_probs, labels),
+        "brier": metrics.brier(probs, labels),
+        "ece": metrics.ece(probs, labels),
+        "adaece": metrics.ece(probs, labels, binning="mass", variant=variant),
+        "mce": metrics.mce(probs, labels),
+        "classwise_ece": metrics.classwise_ece(probs, labels),
+        "s99_share": share,
+        "s99_accuracy": confident_accuracy,
+    }

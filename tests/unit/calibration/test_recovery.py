@@ -1,3 +1,5 @@
+from workflow_scripts.entry import run as run_entry
+
 import json
 import math
 
@@ -14,7 +16,6 @@ from focalcal.theory.psi import log_psi, psi_inverse
 from focalcal.theory.thresholds import overconfidence_threshold, underconfidence_threshold
 from focalcal.workflow.errors import UserError
 from workflow_scripts import recover as recover_script
-from workflow_scripts.entry import run as run_entry
 
 
 def minimiser_logits(posterior, gamma):

@@ -1,5 +1,7 @@
 """From a spec to the prepared file: every dataset, in small, through the real entry points."""
 
+from workflow_scripts.entry import run
+
 import csv
 import json
 import logging
@@ -15,7 +17,6 @@ from focalcal.workflow.errors import UserError
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from workflow_scripts import fetch_data, inspect_data
-from workflow_scripts.entry import run
 
 
 def run_fetch(spec, folder):

@@ -1,5 +1,7 @@
 """The stage's settings, checks and entry points."""
 
+from workflow_scripts.entry import run
+
 import csv
 import json
 from dataclasses import asdict
@@ -21,7 +23,6 @@ from workflow_scripts import (
     theory_matching,
     theory_thresholds,
 )
-from workflow_scripts.entry import run
 
 ROOT = Path(__file__).parents[3]
 SMALL = json.dumps(
