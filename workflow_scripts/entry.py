@@ -18,6 +18,8 @@ gc.set_threshold(100_000, 10, 10)
 def start(main: Callable[[Sequence[str] | None], None]) -> None:
     """Run `main` on the command line's arguments and end the process with its exit code."""
     code = run(main)
+    if sys.getprofile() or sys.gettrace():  # these write what they found at an ordinary end
+        sys.exit(code)
     sys.stdout.flush()
     sys.stderr.flush()
     # All files are closed. Taking torch down object by object would cost another third of a second.

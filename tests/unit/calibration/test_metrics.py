@@ -171,7 +171,7 @@ def test_bad_binning_is_named(arguments, message):
 
 @pytest.mark.parametrize("variant", metrics.MASS_VARIANTS)
 def test_all_metrics_at_once_are_what_each_function_returns(variant):
-    logits, labels = noisy(700, 5, 1.0, seed=3)
+    logits, labels = noisy(700, 5, 2.0, seed=3)
     log_probs = np.log(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))
     probs = np.exp(log_probs)
     share, confident_accuracy = metrics.s99(probs, labels)
