@@ -78,8 +78,12 @@ def reliability_bins(confidence: NDArray, correct: NDArray, bins: int) -> dict[s
 
 def top_label_ece(confidence: NDArray, correct: NDArray, bins: int) -> float:
     """Return the ECE over equal-width bins (lo, hi] from confidences (n,) and whether each is right (n,)."""
-    gaps = np.bincount(_bin_index(confidence, bins), confidence - correct, bins)
-    return float(np.abs(gaps).sum() / len(confidence))
+    return ece_of_bins(_bin_index(confidence, bins), confidence - correct, bins)
+
+
+def ece_of_bins(index: NDArray, gap: NDArray, bins: int) -> float:
+    """Return the ECE from each sample's bin (n,) and its confidence minus correctness (n,)."""
+    return float(np.abs(np.bincount(index, gap, bins)).sum() / len(gap))
 
 
 def ece_curve(split: Split, temperatures: NDArray, bins: int) -> NDArray[np.float64]:
@@ -120,7 +124,11 @@ def _comparisons(
         return []
     first, second = (predictions[method] for method in COMPARED)
     pairs = {
-        "ece": (lambda confidence, correct: top_label_ece(confidence, correct, bins), first[:2], second[:2]),
+        "ece": (
+            lambda index, gap: ece_of_bins(index, gap, bins),
+            _binned(first, bins),
+            _binned(second, bins),
+        ),
         "nll": (lambda log_label: -float(log_label.mean()), first[2:], second[2:]),
     }
     found = []
@@ -137,6 +145,12 @@ def _comparisons(
             }
         )
     return found
+
+
+def _binned(prediction: Sequence[NDArray], bins: int) -> tuple[NDArray, NDArray]:
+    """Return the arrays `ece_of_bins` takes: a resample draws samples, whose bins stay."""
+    confidence, correct = prediction[:2]
+    return _bin_index(confidence, bins), confidence - correct
 
 
 def _bin_index(confidence: NDArray, bins: int) -> NDArray[np.int64]:

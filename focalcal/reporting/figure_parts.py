@@ -145,6 +145,8 @@ def save(figure: Figure, paths: Sequence[Path]) -> None:
         metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
         with atomic_output(path) as partial:
             figure.savefig(partial, dpi=DPI, metadata=metadata)
+        # The first format's layout serves all: working it out again would draw the figure twice more.
+        figure.set_layout_engine("none")
 
 
 def _is_plain_focal(loss: str) -> bool:
