@@ -26,7 +26,6 @@ TEST_PROFILE = {
     "slurm-status-command": "squeue",
     "slurm-init-seconds-before-status-checks": 1,
     "seconds-between-status-checks": 1,
-    "max-jobs-per-timespan": "100/1s",
     "latency-wait": 5,
 }
 
