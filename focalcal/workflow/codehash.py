@@ -15,6 +15,7 @@ import functools
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 DIGEST_CHARACTERS = 16
 
@@ -28,7 +29,7 @@ def code_version(root: Path, entry_point: str, *data_files: str) -> tuple[str, .
     Paths are relative to `root`. Only modules below `root` count: installed packages are pinned by version
     and recorded in each run's record instead.
     """
-    digests = {path: module_digest(root / path) for path in import_closure(root, entry_point)}
+    digests = {path: _module(root, path).digest for path in import_closure(root, entry_point)}
     digests.update({path: _shorten((root / path).read_bytes()) for path in data_files})
     return tuple(f"{path}={digest}" for path, digest in sorted(digests.items()))
 
@@ -44,21 +45,30 @@ def import_closure(root: Path, entry_point: str) -> tuple[str, ...]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting.extend(_direct_imports(root, path))
+            waiting.extend(_module(root, path).imports)
     return tuple(sorted(found))
 
 
+class _Module(NamedTuple):
+    digest: str
+    imports: tuple[str, ...]
+    """The relative paths of the modules below the root that it imports."""
+
+
 @functools.cache
-def module_digest(path: Path) -> str:
-    """Return the digest of one module's syntax tree, without comments, docstrings and layout."""
+def _module(root: Path, path: str) -> _Module:
+    """Return what is known of one module. Its syntax tree is not kept: hundreds of them slow Python down."""
+    tree = ast.parse((root / path).read_text(encoding="utf-8"), filename=path)
+    names = set(_imported_names(tree, path))
+    imports = tuple(sorted({found for name in names for found in _modules_of(root, name)}))
+    return _Module(tree_digest(tree), imports)
+
+
+def tree_digest(tree: ast.Module) -> str:
+    """Return the digest of a module's syntax tree, without comments, docstrings and layout."""
     parts: list[str] = []
-    _spell_out(_syntax_tree(path), parts)
+    _spell_out(tree, parts)
     return _shorten("\0".join(parts).encode())
-
-
-@functools.cache
-def _syntax_tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
 def _shorten(content: bytes) -> str:
@@ -94,13 +104,6 @@ def _without_docstring(items: list) -> list:
     return items
 
 
-@functools.cache
-def _direct_imports(root: Path, path: str) -> tuple[str, ...]:
-    """Return the relative paths of the modules below `root` that one module imports."""
-    names = set(_imported_names(_syntax_tree(root / path), path))
-    return tuple(sorted({found for name in names for found in _modules_of(root, name)}))
-
-
 def _imported_names(tree: ast.Module, path: str) -> Iterator[str]:
     """Yield each dotted name a module imports; `from a import b` gives `a.b`, be b a module or not."""
     package = Path(path).parent.parts
@@ -133,13 +136,13 @@ def _is_for_types(node: ast.AST) -> bool:
     return name == "TYPE_CHECKING"
 
 
-def _modules_of(root: Path, name: str) -> Iterator[str]:
-    """Yield the files below `root` that importing a dotted name runs: its packages and the module."""
-    parts = name.split(".")
-    if not (root / parts[0]).is_dir() and not (root / f"{parts[0]}.py").is_file():
-        return
-    for length in range(1, len(parts) + 1):
-        base = Path(*parts[:length])
-        for candidate in (base / "__init__.py", base.with_suffix(".py")):
-            if (root / candidate).is_file():
-                yield candidate.as_posix()
+@functools.cache
+def _modules_of(root: Path, name: str) -> tuple[str, ...]:
+    """Return the files below `root` that importing a dotted name runs: its packages and the module."""
+    package, _, _ = name.rpartition(".")
+    above = _modules_of(root, package) if package else ()
+    if package and not above and not (root / package.replace(".", "/")).is_dir():  # not of this repository
+        return ()
+    base = name.replace(".", "/")
+    candidates = (f"{base}/__init__.py", f"{base}.py")
+    return (*above, *(candidate for candidate in candidates if (root / candidate).is_file()))

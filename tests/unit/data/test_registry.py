@@ -291,8 +291,7 @@ def test_a_plugins_spec_follows_its_code_but_not_its_comments(tmp_path):
     def spec_of(code):
         file.write_text(code)
         # A new session: digests are remembered within one.
-        registry.code_version.__globals__["module_digest"].cache_clear()
-        registry.code_version.__globals__["_syntax_tree"].cache_clear()
+        registry.code_version.__globals__["_module"].cache_clear()
         return registry.job_spec("mine", {"options": {"count": 3}}, tmp_path)
 
     first = spec_of("def load(options):\n    return 1\n")

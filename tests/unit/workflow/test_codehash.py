@@ -1,9 +1,10 @@
+import ast
 import shutil
 import textwrap
 
 import pytest
 
-from focalcal.workflow.codehash import code_version, import_closure, module_digest
+from focalcal.workflow.codehash import code_version, import_closure, tree_digest
 from focalcal.workflow.provenance import ROOT
 
 MODULE = '''
@@ -19,11 +20,8 @@ def area(radius):
 '''
 
 
-def digest_of(folder, text):
-    # Digests are remembered by path, as sources do not change while a workflow is read.
-    path = folder / f"module{len(list(folder.iterdir()))}.py"
-    path.write_text(textwrap.dedent(text), encoding="utf-8")
-    return module_digest(path)
+def digest_of(text):
+    return tree_digest(ast.parse(textwrap.dedent(text)))
 
 
 @pytest.mark.parametrize(
@@ -36,9 +34,9 @@ def digest_of(folder, text):
         ("import math\n", "import math\n\n\n\n"),
     ],
 )
-def test_layout_comments_and_docstrings_do_not_count(tmp_path, old, new):
+def test_layout_comments_and_docstrings_do_not_count(old, new):
     assert old in MODULE
-    assert digest_of(tmp_path, MODULE.replace(old, new)) == digest_of(tmp_path, MODULE)
+    assert digest_of(MODULE.replace(old, new)) == digest_of(MODULE)
 
 
 @pytest.mark.parametrize(
@@ -53,13 +51,13 @@ def test_layout_comments_and_docstrings_do_not_count(tmp_path, old, new):
         ("radius**2", "(radius or None) ** 2"),
     ],
 )
-def test_behaviour_counts(tmp_path, old, new):
+def test_behaviour_counts(old, new):
     assert old in MODULE
-    assert digest_of(tmp_path, MODULE.replace(old, new)) != digest_of(tmp_path, MODULE)
+    assert digest_of(MODULE.replace(old, new)) != digest_of(MODULE)
 
 
-def test_a_string_that_is_used_is_not_a_docstring(tmp_path):
-    assert digest_of(tmp_path, "x = 1\n'a'\n") != digest_of(tmp_path, "x = 1\n'b'\n")
+def test_a_string_that_is_used_is_not_a_docstring():
+    assert digest_of("x = 1\n'a'\n") != digest_of("x = 1\n'b'\n")
 
 
 @pytest.fixture
