@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--history", required=True, type=Path)
     parser.add_argument("--record", required=True, type=Path)
     parser.add_argument(
-        "--checkpoint-seconds", type=float, default=30.0, help="least time between checkpoints"
+        "--checkpoint-seconds", type=float, default=0.0, help="least time between checkpoints; 0: each epoch"
     )
     return parser
 

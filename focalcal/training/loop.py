@@ -92,13 +92,13 @@ class Trainer:
         checkpoint: CheckpointFile | None = None,
         *,
         resume: Checkpoint | None = None,
-        checkpoint_seconds: float = 30.0,
+        checkpoint_seconds: float = 0.0,
         should_stop: Callable[[], bool] = lambda: False,
         on_epoch: Callable[[dict[str, Any], int], None] = lambda _row, _epochs: None,
     ) -> TrainingResult:
         """Return the trained model and its history, continuing from `resume` if given.
 
-        A checkpoint is written at the end of an epoch when `checkpoint_seconds` have passed since the last
+        A checkpoint is written at the end of each epoch, but not within `checkpoint_seconds` of the last
         one, and after the running batch when `should_stop()`, which then raises TrainingInterruptedError.
         `on_epoch` hears of every history row and the number of epochs.
         """
