@@ -8,7 +8,8 @@ PAGES = ["overview", "data", "training", "calibration", "recovery", "theory", "c
 WIDTHS = [1400, 390]
 RUNS_BOX = "document.querySelector('#table-runs').closest('.table-box')"
 
-pytestmark = pytest.mark.slow
+# One process: they share the browser and the report.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
 
 
 def address(report, page="overview"):

@@ -1,17 +1,28 @@
 """Finished and fresh copies of the project, for tests that run Snakemake."""
 
+import os
+
 import pytest
+from filelock import FileLock
 
 from tests.project import Project, copy_sources, make_tiny
 
 
 @pytest.fixture(scope="session")
 def finished_project(tmp_path_factory):
-    """A small project whose whole workflow has run once; copy it before changing anything."""
-    project = Project(tmp_path_factory.mktemp("project") / "finished")
-    copy_sources(project.root)
-    project.configure(make_tiny)
-    project.snakemake("all")
+    """A small project whose whole workflow has run once; copy it before changing anything.
+
+    Test processes that run side by side share it: the first one here makes it, the others wait.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    project = Project(shared / "finished")
+    with FileLock(shared / "finished.lock"):
+        if not (shared / "finished.ok").exists():
+            copy_sources(project.root)
+            project.configure(make_tiny)
+            project.snakemake("all")
+            (shared / "finished.ok").touch()
     return project
 
 
