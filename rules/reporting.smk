@@ -289,6 +289,7 @@ rule figures_training:
     input:
         runs="results/tables/runs.csv",
         histories=PLACES.files("results/runs/{run}/history.csv", trained=True),
+        records=PLACES.files("results/runs/{run}/run.json", trained=True),
     output:
         pdf="results/figures/training/{dataset}/{model}.pdf",
         png=report(
@@ -297,6 +298,14 @@ rule figures_training:
             category="Training",
             subcategory="{dataset}, {model}",
             labels={"figure": "training dynamics"},
+        ),
+        snapshots_pdf="results/figures/snapshots/{dataset}/{model}.pdf",
+        snapshots_png=report(
+            "results/figures/snapshots/{dataset}/{model}.png",
+            caption="../report/snapshots.rst",
+            category="Training",
+            subcategory="{dataset}, {model}",
+            labels={"figure": "reliability while training"},
         ),
     log:
         "logs/figures_training/{dataset}/{model}.log",
@@ -313,6 +322,7 @@ rule figures_training:
         " --results results"
         " --place {wildcards.dataset:q}/{wildcards.model:q}"
         " --output {output.png:q} {output.pdf:q}"
+        " --snapshots {output.snapshots_png:q} {output.snapshots_pdf:q}"
         " > {log:q} 2>&1"
 
 

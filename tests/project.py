@@ -54,7 +54,8 @@ def merged_config(overlay=None):
 
 def tiny_recipe():
     """Return the quickstart recipe, but for two epochs."""
-    return {**merged_config()["recipes"]["quickstart"], "epochs": 2, "gamma_milestones": [1, 2]}
+    shorter = {"epochs": 2, "gamma_milestones": [1, 2], "snapshot_epochs": [1, 2]}
+    return {**merged_config()["recipes"]["quickstart"], **shorter}
 
 
 @dataclass

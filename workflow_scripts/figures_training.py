@@ -1,4 +1,4 @@
-"""Draw the training dynamics of one dataset and model."""
+"""Draw what happens while the runs of one dataset and model are trained."""
 
 from workflow_scripts.entry import start
 
@@ -7,24 +7,30 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from focalcal.reporting import figures_snapshots
 from focalcal.reporting.figure_parts import house_style, save
 from focalcal.reporting.figures_training import training
-from focalcal.reporting.records import iterate_histories, read_runs
+from focalcal.reporting.records import iterate_histories, read_record, read_runs
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the figure in each of the given formats."""
+    """Write both figures in each of the given formats."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
     parser.add_argument("--results", required=True, type=Path, help="folder with runs/")
     parser.add_argument("--place", required=True, help="which runs: DATASET/MODEL")
-    parser.add_argument("--output", required=True, type=Path, nargs="+", help="figure files to write")
+    parser.add_argument(
+        "--output", required=True, type=Path, nargs="+", help="files of the dynamics by epoch"
+    )
+    parser.add_argument("--snapshots", required=True, type=Path, nargs="+", help="files of the reliability")
     arguments = parser.parse_args(argv)
-    histories = defaultdict(list)
+    histories, snapshots = defaultdict(list), defaultdict(list)
     for trained, history in iterate_histories(arguments.results, read_runs(arguments.runs), arguments.place):
         histories[trained["loss"]].append(history)
+        snapshots[trained["loss"]].append(read_record(arguments.results, trained)["snapshots"])
     with house_style():
         save(training(histories), arguments.output)
+        save(figures_snapshots.snapshots(snapshots), arguments.snapshots)
 
 
 if __name__ == "__main__":

@@ -145,8 +145,15 @@ PLACE_FIGURES = (
     Product(
         "training",
         "training",
-        "Training dynamics (M20 Figs 1 to 3)",
+        "Training dynamics (M20 Figs 1 and 3)",
         "Error, calibration error and confidence of right and wrong predictions by epoch, mean over seeds.",
+    ),
+    Product(
+        "snapshots",
+        "training",
+        "Reliability on training data while training (M20 Fig. 2)",
+        "Accuracy against confidence of training samples after some epochs, and the share of samples in each "
+        "of 25 bins, all seeds pooled.",
     ),
 )
 
@@ -171,7 +178,7 @@ class Places:
         return [
             f"results/figures/{figure.name}/{place}.{suffix}"
             for figure in PLACE_FIGURES
-            for place in (self.trained if figure.name == "training" else self.all)
+            for place in (self.trained if figure.page == "training" else self.all)
             for suffix in suffixes
         ]
 

@@ -66,5 +66,10 @@ def iterate_histories(
             yield run, pd.read_csv(path)
 
 
+def read_record(results: Path, run: dict[str, str]) -> dict[str, Any]:
+    """Return a run's record."""
+    return _read_json(results / "runs" / run["path"] / "run.json")
+
+
 def _read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))

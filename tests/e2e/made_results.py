@@ -101,13 +101,13 @@ class MadeResults:
             place = f"{dataset}/{model}"
             files = {
                 name: self._path(f"figures/{name}/{place}.png")
-                for name in ("reliability", "temperature", "surface", "relation", "training")
+                for name in ("reliability", "temperature", "surface", "relation", "training", "snapshots")
             }
             shared = [*self._runs(), "--place", place]
             figures_reliability.main(["--spec", SETTINGS, *shared, "--output", files["reliability"]])
             searched = [f"--{name}={files[name]}" for name in ("temperature", "surface", "relation")]
             figures_search.main(["--spec", SETTINGS, *shared, *searched])
-            figures_training.main([*shared, "--output", files["training"]])
+            figures_training.main([*shared, "--output", files["training"], "--snapshots", files["snapshots"]])
 
     def write_report(self):
         """Run the entry point that writes the report; return its path."""
@@ -163,6 +163,10 @@ class MadeResults:
                 "status": "diverged" if failed else "ok",
                 "message": "loss is NaN in epoch 2 <b>" if failed else None,
                 "device": "cpu",
+                "snapshots": [
+                    {"epoch": epoch, "count": [2, 8], "confidence": [0.4, 0.9], "accuracy": [0.5, 0.9]}
+                    for epoch in (5, 20)
+                ],
                 "provenance": {"code": {"a.py": "0123"}, "packages": {"torch": "2"}, "python": "3.11"},
             },
         )

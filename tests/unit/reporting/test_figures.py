@@ -9,6 +9,7 @@ from focalcal.reporting import (
     figures_ranking,
     figures_reliability,
     figures_search,
+    figures_snapshots,
     figures_training,
 )
 from focalcal.reporting.statistics import rank_methods
@@ -128,7 +129,20 @@ def test_critical_difference_names_every_combination():
         assert any(text.startswith(name) for text in texts)
 
 
+def test_snapshots_have_a_column_for_each_epoch_that_all_runs_kept():
+    bins = {"count": [1, 3], "confidence": [0.4, 0.8], "accuracy": [0.0, 0.5]}
+    run = [{"epoch": 2, **bins}, {"epoch": 5, **bins}]
+    with figure_parts.house_style():
+        figure = figures_snapshots.snapshots({"ce": [run, run], "focal-2": [run[:1]]})
+        drawn(figure)
+    assert [axis.get_title("left") for axis in figure.axes] == ["epoch 2", ""]
+    reliability, shares = figure.axes[0].lines[0], figure.axes[1].lines[0]
+    np.testing.assert_allclose(reliability.get_xydata(), [[0.4, 0.0], [0.8, 0.5]])
+    np.testing.assert_allclose(shares.get_xydata(), [[0.4, 25.0], [0.8, 75.0]])
+
+
 def test_places_without_runs_say_so():
+    assert "no snapshots" in figures_snapshots.snapshots({}).axes[0].texts[0].get_text()
     assert isinstance(figures_training.training({}), Figure)
     assert "No run" in figures_reliability.reliability([], ["none"]).axes[0].texts[0].get_text()
     assert "No run" in figures_search.temperature([]).axes[0].texts[0].get_text()
