@@ -12,8 +12,9 @@ demo: $(STAMP)
 	$(BIN)/snakemake --cores all
 	@echo "The report: $(CURDIR)/results/report.html"
 
+# Three processes on two cores: the tests on a cluster mostly wait. Where no cluster can be had they are skipped.
 test: lint
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slurm"
+	$(BIN)/pytest -n 3 --dist loadgroup
 
 test-slurm: $(STAMP)
 	$(BIN)/pytest tests/slurm
