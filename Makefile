@@ -29,7 +29,7 @@ bench: $(STAMP)
 	for room in $(patsubst bench/%.py,%,$(wildcard bench/*.py)); do $(BIN)/python -m bench.$$room || exit 1; done
 
 clean:
-	rm -rf results/*/ logs .snakemake bench/results
+	rm -rf results/*/ results/report.html results/config.json logs .snakemake bench/results
 
 $(STAMP): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit("focalcal needs Python >= 3.11; $(PYTHON) is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
