@@ -92,6 +92,11 @@ rule import_logits:
         " > {log:q} 2>&1"
 
 
+# Its output is for the terminal, also where a profile sends jobs to a cluster.
+localrules:
+    plan,
+
+
 rule plan:
     """Print jobs, epochs, images and estimated GPU-hours and disk of this configuration; make nothing."""
     log:
