@@ -1,0 +1,24 @@
+"""The conda environments of the rules and requirements.txt name the same versions."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))
+PINS = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", ENVIRONMENTS, ids=lambda path: path.stem)
+def test_an_environment_has_the_pins_of_requirements(path):
+    *_, pip = yaml.safe_load(path.read_text("utf-8"))["dependencies"]
+    pins = dict(line.split("==") for line in pip["pip"])
+    assert pins
+    assert pins.items() <= PINS.items()
+
+
+def test_every_environment_is_used_by_a_rule():
+    rules = "".join(path.read_text("utf-8") for path in (ROOT / "rules").glob("*.smk"))
+    assert {f"../envs/{path.name}" for path in ENVIRONMENTS} == set(re.findall(r'"(\.\./envs/[^"]+)"', rules))
