@@ -9,6 +9,7 @@ from pathlib import Path
 
 from focalcal.calibration import logits_io, recovery
 from focalcal.calibration.recovery_human import read_human_labels
+from focalcal.calibration.tidy import as_csv
 from focalcal.workflow.io import write_json, write_text
 
 
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         human = read_human_labels(arguments.human, logits.test.labels, logits.test.logits.shape[1])
     fits = json.loads(arguments.fits.read_text("utf-8"))
     result = recovery.recover(logits, arguments.spec["run"], fits, arguments.spec["bins"], human)
-    write_text(arguments.metrics, recovery.as_csv(result.rows))
+    write_text(arguments.metrics, as_csv(result.rows))
     write_json(arguments.record, result.record)
 
 

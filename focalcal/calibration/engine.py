@@ -1,7 +1,5 @@
 """All calibration methods and criteria of one run: tidy metric rows, fits, search surfaces."""
 
-import csv
-import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,22 +15,9 @@ from focalcal.calibration.focal_table import check_gammas
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.objective import Objective, check_temperatures
 from focalcal.calibration.search import checked_temperatures, temperature_grid
+from focalcal.calibration.tidy import as_csv
 from focalcal.workflow.errors import UserError
 from focalcal.workflow.io import atomic_output, write_json, write_text
-
-COLUMNS = (
-    "dataset",
-    "model",
-    "loss",
-    "seed",
-    "method",
-    "criterion",
-    "gamma",
-    "temperature",
-    "split",
-    "metric",
-    "value",
-)
 
 
 @dataclass(frozen=True)
@@ -40,7 +25,7 @@ class Calibration:
     """The result of `calibrate`."""
 
     rows: list[dict[str, Any]]
-    """One a method, criterion, split and metric, with the keys `COLUMNS`."""
+    """One a method, criterion, split and metric, with the keys `tidy.COLUMNS`."""
     fits: dict[str, Any]
     """What was fitted, how well and at what cost, and which methods do not apply and why."""
     surfaces: dict[str, NDArray]
@@ -122,15 +107,6 @@ def write(
     write_json(fits_path, result.fits)
     with atomic_output(surfaces_path) as partial:
         np.savez_compressed(partial, **result.surfaces)
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rows as CSV text; floats have all their digits, None is empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def _criteria(method: str, configured: Sequence[str]) -> Sequence[str | None]:

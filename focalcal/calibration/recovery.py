@@ -5,8 +5,6 @@ are given. Nothing is fitted here: temperatures come from the run's calibration,
 the model was trained with, and where that is not known Psi does not apply.
 """
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +20,6 @@ from focalcal.workflow.errors import UserError
 ROW_SUM_TOLERANCE = 1e-6
 LARGEST_DEVIATION = 8.0
 """In standard errors: labels drawn from their posterior deviate further once in 10^14 files."""
-COLUMNS = (
-    *("dataset", "model", "loss", "seed"),
-    *("method", "criterion", "gamma", "temperature"),
-    *("split", "metric", "value"),
-)
-"""Of the tidy table, which all stages share."""
 FITTED = (("ts", "nll"), ("fts", "nll"), ("ts-focal", "focal"))
 """Methods of C21's comparison whose parameters the calibration stage fits, with the criterion they need."""
 RECOVERED = {"psi": None, "ts-focal-psi": ("ts-focal", "focal")}
@@ -113,15 +105,6 @@ def predictions(
             criterion = first[1] if first else None
             applied.append(Prediction(method, criterion, float(run["gamma"]), fit["temperature"]))
     return applied, skipped
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return tidy rows as CSV text; floats have all their digits, None is empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def unknown_gamma(loss: str) -> str:

@@ -6,22 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from focalcal.calibration.tidy import COLUMNS
 from focalcal.training.catalogue import LOSSES, parse_loss
 from focalcal.workflow.errors import UserError
 
-COLUMNS = (
-    "dataset",
-    "model",
-    "loss",
-    "seed",
-    "method",
-    "criterion",
-    "gamma",
-    "temperature",
-    "split",
-    "metric",
-    "value",
-)
 RUN = ["dataset", "model", "loss", "seed"]
 SETTING = ["dataset", "model", "loss"]
 SCORE = ["method", "criterion", "metric"]

@@ -7,6 +7,7 @@ import pytest
 from focalcal.calibration import engine, logits_io
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.tidy import COLUMNS
 from focalcal.workflow.errors import UserError
 from tests.unit.calibration.logit_sets import brute_force, like_a_network
 from workflow_scripts import calibrate
@@ -35,7 +36,7 @@ def result():
 
 
 def test_rows_have_the_contract_columns_and_cover_every_method_split_and_metric(result):
-    assert all(tuple(row) == engine.COLUMNS for row in result.rows)
+    assert all(tuple(row) == COLUMNS for row in result.rows)
     keys = [(row["method"], row["criterion"], row["split"], row["metric"]) for row in result.rows]
     assert len(keys) == len(set(keys))
     assert {row["method"] for row in result.rows} == set(METHODS)

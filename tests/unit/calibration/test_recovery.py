@@ -8,9 +8,9 @@ import pytest
 from scipy.special import softmax
 
 from focalcal.calibration import metrics, recovery
-from focalcal.calibration.engine import COLUMNS
 from focalcal.calibration.logits_io import RunLogits, Split, write
 from focalcal.calibration.recovery_diagnosis import diagnose
+from focalcal.calibration.tidy import as_csv
 from focalcal.data.synthetic import gauss3, gauss3_posterior
 from focalcal.theory.psi import log_psi, psi_inverse
 from focalcal.theory.thresholds import overconfidence_threshold, underconfidence_threshold
@@ -113,7 +113,9 @@ def test_scores_of_the_minimiser_and_what_psi_makes_of_it():
     assert ("none", "val", "tv_posterior") in rows
     # Errors are among the calibration stage's rows, and one score must not be there twice.
     assert not any(metric == "error" for _, _, metric in rows)
-    assert recovery.as_csv(result.rows).splitlines()[0] == ",".join(COLUMNS)
+    assert as_csv(result.rows).splitlines()[0] == (
+        "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value"
+    )
 
 
 def test_psi_is_never_guessed_for_an_unknown_gamma():

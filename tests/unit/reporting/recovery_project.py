@@ -6,6 +6,7 @@ import numpy as np
 
 from focalcal.calibration import recovery
 from focalcal.calibration.logits_io import RunLogits, Split, write
+from focalcal.calibration.tidy import as_csv
 from focalcal.data import prepared
 from focalcal.data.synthetic import prepare_gaussian
 from focalcal.theory.psi import psi_inverse
@@ -55,7 +56,7 @@ def _write_run(results, data, dataset, loss, seed, noise):
     human = splits[1].posterior
     result = recovery.recover(RunLogits(*splits), run, {"fits": fits, "not_applicable": []}, 10, human)
     write_json(results / "recovery" / path / "recovery.json", result.record)
-    write_text(results / "recovery" / path / "metrics.csv", recovery.as_csv(result.rows))
+    write_text(results / "recovery" / path / "metrics.csv", as_csv(result.rows))
 
 
 def set_status(results, path, status):
