@@ -2,7 +2,8 @@
 
 Every check is a plain number with the count of what it was computed from; a check that the runs at hand
 cannot give has no row, and its claims are then `not run`. Settings are (dataset, model, loss), places
-(dataset, model).
+(dataset, model). Trends and orders are taken over every dataset at hand, which `detail` names; numbers that a
+paper found on its own datasets (temperatures, gains in percent) only over those.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,12 @@ from focalcal.workflow.errors import UserError
 PLACE = ["dataset", "model"]
 LEAST_GAMMAS = 3
 """A trend over fewer training gammas than this is no trend."""
+M20_TEMPERATURES = {"ce": (2.0, 2.8), "flsd-53": (0.9, 1.1)}
+"""Where M20 section 6 says the best temperatures lie."""
+M20_HALF_STEP = 0.05
+"""M20 searched T in steps of 0.1, so that its ranges reach half a step further."""
+K24_COMMON_GAMMAS = (2.0, 3.0)
+"""gammas that K24 section 2 names as suggested by other papers."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +56,9 @@ def experiment_checks(
     scores = _scores(frame)
     return [
         *_fts_checks(scores),
-        *_criterion_checks(scores),
-        *_temperature_checks(frame),
+        *_criterion_checks(_of(scores.reset_index(name="value"), published, "K24")),
+        *_m20_temperatures(_of(frame, published, "M20")),
+        *_k24_temperatures(_of(frame, published, "K24")),
         *_gamma_trends(scores, frame),
         *_linearity(surfaces),
         *_training_checks(histories),
@@ -64,6 +72,16 @@ def _scores(frame: pd.DataFrame) -> pd.Series:
     """Return mean test scores over seeds, indexed by setting, method, criterion and metric."""
     test = frame[frame["split"] == "test"]
     return test.groupby([*SETTING, "method", "criterion", "metric"])["value"].mean().sort_index()
+
+
+def _of(rows: pd.DataFrame, published: pd.DataFrame, paper: str) -> pd.DataFrame:
+    """Return the rows of the datasets that a paper prints results of."""
+    return rows[rows["dataset"].isin(set(published.loc[published["paper"] == paper, "dataset"]))]
+
+
+def _datasets(index: pd.Index) -> str:
+    """Return the names of the datasets of an index of settings or places."""
+    return "on " + ", ".join(dict.fromkeys(index.get_level_values("dataset")))
 
 
 def _column(scores: pd.Series, method: str, criterion: str, metric: str) -> pd.Series:
@@ -84,72 +102,94 @@ def _fts_checks(scores: pd.Series) -> Iterator[Check]:
     pair = _pair(scores, ("fts", "adaece", "adaece"), ("ts", "adaece", "adaece"))
     if len(pair):
         better = pair["first"] < pair["second"]
-        worst = ", ".join("/".join(setting) for setting in pair.index[~better][:3])
-        detail = f"FTS lower in {better.sum()} of {len(pair)} settings" + (
-            f"; not in {worst}" if worst else ""
+        others = ["/".join(setting) for setting in pair.index[~better]]
+        detail = f"FTS lower in {better.sum()} of {len(pair)} settings {_datasets(pair.index)}" + (
+            f"; not in {', '.join(others)}" if others else ""
         )
         yield Check("fts_better_share", float(better.mean()), len(pair), detail)
         change = float(1 - pair["first"].mean() / pair["second"].mean())
-        yield Check("fts_relative_gain", change, len(pair), "mean equal-mass ECE of FTS against TS")
+        detail = f"mean equal-mass ECE of FTS against TS {_datasets(pair.index)}"
+        yield Check("fts_relative_gain", change, len(pair), detail)
     accuracy = _pair(scores, ("fts", "adaece", "accuracy"), ("ts", "adaece", "accuracy"))
     if len(accuracy):
         change = float((accuracy["first"] - accuracy["second"]).abs().max())
-        yield Check("fts_accuracy_change", change, len(accuracy), "largest change of accuracy in a setting")
+        detail = f"largest change of accuracy in a setting {_datasets(accuracy.index)}"
+        yield Check("fts_accuracy_change", change, len(accuracy), detail)
 
 
-def _criterion_checks(scores: pd.Series) -> Iterator[Check]:
+def _criterion_checks(rows: pd.DataFrame) -> Iterator[Check]:
+    scores = rows.set_index([name for name in rows if name != "value"])["value"].sort_index()
     for name, metric, other in (("ece", "adaece", "nll"), ("nll", "nll", "adaece")):
         pairs = [_pair(scores, (m, metric, metric), (m, other, metric)) for m in ("ts", "fts")]
         pair = pd.concat(pairs)
         if len(pair):
             gain = float((1 - pair["first"] / pair["second"]).mean())
             detail = (
-                f"mean relative gain in {metric} from choosing by {metric} instead of {other}, TS and FTS"
+                f"mean relative gain in {metric} from choosing by {metric} instead of {other}, TS and FTS "
+                f"{_datasets(pair.index)}"
             )
             yield Check(f"criterion_gain_{name}", gain, len(pair), detail)
 
 
-def _temperature_checks(frame: pd.DataFrame) -> Iterator[Check]:
-    fitted = _chosen_temperatures(frame)
-    for name, kinds in (("ce", {"ce"}), ("flsd", {"flsd-53"}), ("focal", {"focal", "flsd-53"})):
-        chosen = fitted[[_kind(loss) in kinds for loss in fitted["loss"]]]
+def _m20_temperatures(frame: pd.DataFrame) -> Iterator[Check]:
+    """Yield the share of settings whose temperature lies where M20 says, by loss."""
+    means = _chosen_temperatures(frame, "ece")
+    for loss, (low, high) in M20_TEMPERATURES.items():
+        chosen = means[[name == loss for name in means.index.get_level_values("loss")]]
         if len(chosen):
-            means = chosen.groupby(SETTING)["temperature"].mean()
-            detail = f"mean T of TS by equal-width ECE; settings from {means.min():.2f} to {means.max():.2f}"
-            yield Check(f"temperature_{name}", float(means.mean()), len(means), detail)
+            inside = chosen.between(low - M20_HALF_STEP, high + M20_HALF_STEP)
+            detail = (
+                f"T of {loss} by equal-width ECE in [{low:g}, {high:g}] in {inside.sum()} of {len(chosen)} "
+                f"settings, from {chosen.min():.2f} to {chosen.max():.2f} {_datasets(chosen.index)}"
+            )
+            yield Check(f"m20_temperature_share_{loss}", float(inside.mean()), len(chosen), detail)
 
 
-def _chosen_temperatures(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the temperature of each run's TS, chosen by equal-width ECE."""
-    rows = frame[(frame["method"] == "ts") & (frame["criterion"] == "ece") & (frame["split"] == "test")]
-    return rows.drop_duplicates(RUN)[[*RUN, "temperature"]]
+def _k24_temperatures(frame: pd.DataFrame) -> Iterator[Check]:
+    """Yield the mean temperature of cross-entropy and of focal loss with common gammas."""
+    means = _chosen_temperatures(frame, "adaece")
+    gammas = [_gamma(loss) for loss in means.index.get_level_values("loss")]
+    for name, wanted in (("ce", (0.0,)), ("focal", K24_COMMON_GAMMAS)):
+        chosen = means[[gamma in wanted for gamma in gammas]]
+        if len(chosen):
+            detail = (
+                f"mean T of TS by equal-mass ECE; settings from {chosen.min():.2f} to {chosen.max():.2f} "
+                f"{_datasets(chosen.index)}"
+            )
+            yield Check(f"k24_temperature_{name}", float(chosen.mean()), len(chosen), detail)
+
+
+def _chosen_temperatures(frame: pd.DataFrame, criterion: str) -> pd.Series:
+    """Return the temperature of TS by a criterion, mean over seeds, indexed by setting."""
+    chosen = (frame["method"] == "ts") & (frame["criterion"] == criterion) & (frame["split"] == "test")
+    return frame[chosen].drop_duplicates(RUN).groupby(SETTING)["temperature"].mean()
 
 
 def _gamma_trends(scores: pd.Series, frame: pd.DataFrame) -> Iterator[Check]:
     """Yield rank correlations (Kendall's tau) with the training gamma, mean over places."""
-    temperature = _chosen_temperatures(frame).groupby(SETTING)["temperature"].mean()
     series = {
-        "gamma_temperature_trend": temperature,
+        "gamma_temperature_trend": _chosen_temperatures(frame, "adaece"),
         "gamma_ece_trend": _column(scores, "ts", "adaece", "adaece"),
         "gamma_accuracy_trend": _column(scores, "none", "", "accuracy"),
     }
     for name, values in series.items():
-        taus = []
-        for _, group in values.groupby(level=PLACE):
+        taus = {}
+        for place, group in values.groupby(level=PLACE):
             gammas = [_gamma(loss) for loss in group.index.get_level_values("loss")]
             known = [(g, v) for g, v in zip(gammas, group, strict=True) if g is not None]
             if len(known) >= LEAST_GAMMAS:
-                taus.append(float(stats.kendalltau(*zip(*known, strict=True)).statistic))
+                taus["/".join(place)] = float(stats.kendalltau(*zip(*known, strict=True)).statistic)
         if taus:
-            detail = "Kendall's tau with the training gamma, mean over datasets and models"
-            yield Check(name, float(np.mean(taus)), len(taus), detail)
+            places = ", ".join(f"{place} {tau:.2f}" for place, tau in taus.items())
+            detail = f"Kendall's tau with the training gamma, mean over datasets and models: {places}"
+            yield Check(name, float(np.mean(list(taus.values()))), len(taus), detail)
 
 
 def _linearity(surfaces: Iterable[tuple[Mapping[str, str], Mapping[str, np.ndarray]]]) -> Iterator[Check]:
     found = []
     for run, arrays in surfaces:
         lines = {line["criterion"]: line for line in linear_relations(arrays)}
-        line = lines.get("ece")
+        line = lines.get("adaece")
         if line is not None and line["r_squared"] is not None and line["points"] > 2:
             found.append((line["r_squared"], run["path"]))
     if found:
@@ -159,9 +199,10 @@ def _linearity(surfaces: Iterable[tuple[Mapping[str, str], Mapping[str, np.ndarr
             "relation_r_squared_median",
             float(np.median(values)),
             len(found),
-            "R² of T against gamma, median over runs",
+            "R² of T by equal-mass ECE against gamma, median over runs",
         )
-        yield Check("relation_r_squared_least", worst, len(found), f"R² of T against gamma, least: {path}")
+        detail = f"R² of T by equal-mass ECE against gamma, least over runs: {path}"
+        yield Check("relation_r_squared_least", worst, len(found), detail)
 
 
 def _training_checks(histories: Iterable[tuple[Mapping[str, str], pd.DataFrame]]) -> Iterator[Check]:
@@ -192,16 +233,20 @@ def _focal_against_cross_entropy(scores: pd.Series) -> Iterator[Check]:
 
 
 def _share_below_cross_entropy(name: str, values: pd.Series, words: str) -> Iterator[Check]:
-    outcomes = []
-    for _, group in values.groupby(level=PLACE):
+    outcomes, places = [], []
+    for place, group in values.groupby(level=PLACE):
         by_loss = group.droplevel(PLACE)
         if "ce" in by_loss.index:
             focal = [
                 loss for loss in by_loss.index if _kind(loss) in {"focal", "flsd-53"} and _gamma(loss) != 0
             ]
             outcomes += [bool(by_loss[loss] < by_loss["ce"]) for loss in focal]
+            places += ["/".join(place)] if focal else []
     if outcomes:
-        detail = f"{words}: lower than cross-entropy's in {sum(outcomes)} of {len(outcomes)} focal settings"
+        detail = (
+            f"{words}: lower than cross-entropy's in {sum(outcomes)} of {len(outcomes)} focal settings "
+            f"of {', '.join(places)}"
+        )
         yield Check(f"{name}_below_ce_share", float(np.mean(outcomes)), len(outcomes), detail)
 
 
@@ -209,18 +254,8 @@ def _recovery_checks(scores: pd.Series) -> Iterator[Check]:
     error = _pair(scores, ("psi", "", "error"), ("none", "", "error"))
     if len(error):
         change = float((error["first"] - error["second"]).abs().max())
-        yield Check(
-            "psi_error_change", change, len(error), "largest change of test error by psi in a setting"
-        )
-    for dataset in ("gauss-3",):
-        for other, criterion in (("none", ""), ("ts", "nll")):
-            pair = _pair(scores, ("psi", "", "kl_posterior"), (other, criterion, "kl_posterior"))
-            focal = [place == dataset and (_gamma(loss) or 0) > 0 for place, _, loss in pair.index]
-            pair = pair[focal]
-            if len(pair):
-                ratio = float((pair["first"] / pair["second"]).max())
-                detail = f"largest ratio of the divergence from the posterior, psi over {other}, {dataset}"
-                yield Check(f"psi_kl_ratio_{other}", ratio, len(pair), detail)
+        detail = f"largest change of test error by psi in a setting {_datasets(error.index)}"
+        yield Check("psi_error_change", change, len(error), detail)
     for paradigm, raw, recovered in (
         ("standard", ("none", ""), ("psi", "")),
         ("ts_fl", ("ts-focal", "focal"), ("ts-focal-psi", "focal")),

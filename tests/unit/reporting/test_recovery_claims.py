@@ -119,7 +119,7 @@ def test_the_ledger_judges_c21_on_exact_minimisers(tmp_path):
     tables = tmp_path / "results" / "tables"
     script.main(["--spec", spec, "--results", str(tmp_path / "results"), "--output", str(tables)])
     claims = [claim for claim in load_claims() if claim.evaluator.startswith("recovery_")]
-    assert len(claims) == 22
+    assert len(claims) == 25
     verdicts = {row["id"]: row["verdict"] for row in judge(claims, tmp_path)}
     for name in (
         "error",
