@@ -24,8 +24,6 @@ METRICS = (
 )
 """What is reported of every fit, as fractions; s99_accuracy has no row where no sample is above 0.99."""
 
-ADAECE_VARIANTS = ("split", "authors")
-
 
 @dataclass(frozen=True)
 class Method:

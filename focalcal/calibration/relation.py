@@ -1,4 +1,4 @@
-"""How the best temperature depends on gamma (K24 Fig. 8), and what the three searches cost and achieve."""
+"""How the best temperature depends on gamma (K24 Fig. 8)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,9 +8,6 @@ from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import CRITERIA
 from focalcal.calibration.fit import bound_hit
-
-SEARCH_METHODS = ("fts", "fts-line", "fts-continuous")
-"""Grid, line and continuous search of the same two parameters; `ts` is the one-parameter baseline."""
 
 
 def best_temperatures(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
@@ -49,32 +46,6 @@ def linear_relations(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
         {"criterion": criterion, **_line([row for row in points if row["criterion"] == criterion])}
         for criterion in dict.fromkeys(row["criterion"] for row in points)
     ]
-
-
-def search_comparison(
-    fits: Sequence[Mapping[str, Any]], surfaces: Mapping[str, NDArray]
-) -> list[dict[str, Any]]:
-    """Return cost and quality of temperature scaling and of the grid, line and continuous search.
-
-    `fits` is the list in fits.json. Rows: method, criterion, gamma, temperature, evaluations,
-    validation_score, test_score, bound_hit, gamma_bound_hit, cost_ratio (evaluations over those of
-    temperature scaling) and validation_excess (validation score minus that of the full grid).
-    """
-    one_parameter = len(surfaces["temperatures"])
-    grid = {fit["criterion"]: fit["validation_score"] for fit in fits if fit["method"] == "fts"}
-    rows = []
-    for fit in fits:
-        if fit["method"] not in ("ts", *SEARCH_METHODS):
-            continue
-        best = grid.get(fit["criterion"])
-        rows.append(
-            {
-                **fit,
-                "cost_ratio": fit["evaluations"] / one_parameter,
-                "validation_excess": None if best is None else fit["validation_score"] - best,
-            }
-        )
-    return rows
 
 
 def _line(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

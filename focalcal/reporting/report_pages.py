@@ -20,7 +20,6 @@ from focalcal.reporting.report_overview import alert
 from focalcal.reporting.report_sources import Sources
 
 CLAIM_COLUMNS = ("Verdict", "Source", "Statement", "Published", "Measured", "Tolerance", "Evidence", "Id")
-CLAIM_KEYS = ("source", "statement", "published", "measured", "tolerance", "evidence")
 DATA_COLUMNS = (
     "Dataset",
     "Classes",

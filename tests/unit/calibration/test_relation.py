@@ -54,37 +54,3 @@ def test_a_constant_temperature_explains_no_variance():
     (row,) = relation.linear_relations(surfaces([2.0, 2.0, 2.0]))
     assert row["slope"] == pytest.approx(0.0, abs=1e-12)
     assert row["r_squared"] is None
-
-
-def fit(method, criterion, score, evaluations):
-    return {
-        "method": method,
-        "criterion": criterion,
-        "gamma": 0.5,
-        "temperature": 1.5,
-        "validation_score": score,
-        "test_score": score,
-        "evaluations": evaluations,
-        "bound_hit": "none",
-        "gamma_bound_hit": "none",
-    }
-
-
-def test_search_comparison_has_cost_and_excess_over_the_full_grid():
-    fits = [
-        fit("none", None, None, 0),
-        fit("ts", "nll", 0.5, 10),
-        fit("fts", "nll", 0.4, 90),
-        fit("fts-line", "nll", 0.42, 30),
-        fit("fts-continuous", "nll", 0.39, 55),
-        fit("psi-ts", "nll", 0.3, 10),
-    ]
-    rows = relation.search_comparison(fits, surfaces([2.0]))
-    assert [row["method"] for row in rows] == ["ts", "fts", "fts-line", "fts-continuous"]
-    assert [row["cost_ratio"] for row in rows] == [1.0, 9.0, 3.0, 5.5]
-    assert [row["validation_excess"] for row in rows] == pytest.approx([0.1, 0.0, 0.02, -0.01])
-
-
-def test_search_comparison_without_the_full_grid_has_no_excess():
-    (row,) = relation.search_comparison([fit("ts", "ece", 0.5, 10)], surfaces([2.0]))
-    assert row["validation_excess"] is None
