@@ -49,7 +49,7 @@ def training_spec(wildcards):
 
 
 def training_threads(wildcards):
-    """Return the CPU threads that the run's recipe trains with."""
+    """Return the CPU threads that the run's recipe trains and predicts with."""
     return GRID.recipe(run_of(wildcards))["threads"]
 
 

@@ -50,6 +50,7 @@ rule dump_logits:
         dataset=GRID.trained_constraint,
     conda:
         "../envs/training.yaml"
+    threads: training_threads
     resources:
         mem_mb=4000,
         runtime=60,
