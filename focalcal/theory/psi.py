@@ -149,14 +149,15 @@ def _psi_block(lines: _Lines, gamma: float) -> np.ndarray | None:
         return None
     if rest.min() < SMALLEST_DIRECT_SUM:
         return _psi_with_saturated_rows(lines.block, gamma, rest.ravel() < SMALLEST_DIRECT_SUM)
-    # the top entries are 0 now, which makes their weights NaN until they are replaced
-    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+    # any harmless number until the top's own weight takes its place: 0 would make NaN, which is slow
+    lines.fill_top(probs, 0.5)
+    with np.errstate(under="ignore"):
         vanishing = smallest < SMALLEST_NORMAL
-        weights = _weights_below_top(probs, top_prob, rest, surplus, gamma, vanishing=vanishing)
-    lines.fill_top(weights, 0.0)
-    top_weight = top_prob / denominator_top(rest / top_prob, gamma)
-    share = lines.sum(weights) + top_weight
-    weights /= share
+        weights, scale = _weights_below_top(probs, top_prob, rest, surplus, gamma, vanishing=vanishing)
+        lines.fill_top(weights, 0.0)
+        top_weight = top_prob / denominator_top(rest / top_prob, gamma)
+        share = lines.sum(weights) * scale + top_weight
+        weights *= scale / share
     return lines.finish(weights, top_weight / share)
 
 
@@ -168,11 +169,12 @@ def _weights_below_top(
     gamma: float,
     *,
     vanishing: bool,
-) -> np.ndarray:
-    """Return h(v) (1 - v_top)^gamma of the classes below the top; rows sum to total = 1 + surplus.
+) -> tuple[np.ndarray, np.ndarray | float]:
+    """Return weights, and each row's scale, whose product is h(v) (1 - v_top)^gamma below the top.
 
-    With c = total - p and l = log total - log p it is p rest^gamma c^(1-gamma) / (c + gamma p l): one
-    division an entry. `vanishing` says that some probabilities are 0 or nearly so; `probs` is consumed.
+    Rows sum to total = 1 + surplus. With c = total - p and l = log total - log p the product is
+    rest^gamma p c^(1-gamma) / (c + gamma p l): one division an entry. `vanishing` says that some
+    probabilities are 0 or nearly so; `probs` is consumed.
     """
     # log(1 + surplus), |surplus| <= 1e-5, to rounding
     log_total = surplus - surplus * surplus * (0.5 - surplus / 3.0)
@@ -186,9 +188,7 @@ def _weights_below_top(
     if abs(gamma) <= LARGEST_DIRECT_POWER:
         if gamma != 1.0:
             divisor *= _power(complement, gamma - 1.0)
-        weights = np.divide(probs, divisor, out=divisor)
-        weights *= _power(rest, gamma)
-        return weights
+        return np.divide(probs, divisor, out=divisor), _power(rest, gamma)
     np.divide(complement, divisor, out=divisor)
     divisor *= probs
     excess = np.subtract(top_prob, probs, out=probs)
@@ -196,7 +196,7 @@ def _weights_below_top(
     np.log1p(excess, out=excess)
     excess *= -gamma
     divisor *= np.exp(excess, out=excess)
-    return divisor
+    return divisor, 1.0
 
 
 def _power(base: np.ndarray, exponent: float) -> np.ndarray:
