@@ -227,11 +227,11 @@ def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
 def _startup_seconds(threads: int) -> float:
     """Return the seconds from the start of `train` to its first batch on data of CIFAR-10's size."""
     program = (
-        "import sys\n"
-        "from focalcal.training import loop\n"
-        "def stop(*_): sys.exit(0)\n"
-        "loop.Trainer._train_batch = stop\n"
         "from workflow_scripts.train import main\n"
+        "import os, sys\n"
+        "from focalcal.training import loop\n"
+        "def stop(*_): os._exit(0)\n"
+        "loop.Trainer._train_batch = stop\n"
         "main(sys.argv[1:])\n"
     )
     recipe = {"epochs": 1, "batch_size": BATCH, "learning_rate": 0.1, "crop_padding": 4, "threads": threads}
