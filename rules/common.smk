@@ -73,13 +73,13 @@ def theory_spec(wildcards):
     return GRID.section_spec("theory")
 
 
-def report_spec(wildcards):
-    """Return the settings of the reporting stage."""
-    return GRID.section_spec("report")
+def runs_spec(wildcards):
+    """Return what the runs are: what collects them has to know that, and nothing else."""
+    return GRID.runs_spec()
 
 
 def whole_spec(wildcards):
-    """Return the whole configuration: what collects all runs has to know which they are."""
+    """Return the whole configuration."""
     return GRID.whole_spec()
 
 

@@ -35,7 +35,7 @@ rule aggregate:
         runtime=30,
     params:
         *code_version("workflow_scripts/aggregate.py"),
-        spec=whole_spec,
+        spec=runs_spec,
     shell:
         "python -m workflow_scripts.aggregate"
         " --spec {params.spec:q}"
@@ -54,6 +54,8 @@ rule diagnose:
         diagnostics="results/diagnostics/{dataset}/{model}/{loss}/seed{seed}.json",
     log:
         "logs/diagnose/{dataset}/{model}/{loss}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/diagnose/{dataset}/{model}/{loss}/seed{seed}.tsv"
     conda:
         "../envs/calibration.yaml"
     resources:
@@ -212,6 +214,8 @@ rule figures_reliability:
         ),
     log:
         "logs/figures_reliability/{dataset}/{model}.log",
+    benchmark:
+        "results/benchmarks/figures_reliability/{dataset}/{model}.tsv"
     conda:
         "../envs/reporting.yaml"
     resources:
@@ -264,6 +268,8 @@ rule figures_search:
         ),
     log:
         "logs/figures_search/{dataset}/{model}.log",
+    benchmark:
+        "results/benchmarks/figures_search/{dataset}/{model}.tsv"
     conda:
         "../envs/reporting.yaml"
     resources:
@@ -309,6 +315,8 @@ rule figures_training:
         ),
     log:
         "logs/figures_training/{dataset}/{model}.log",
+    benchmark:
+        "results/benchmarks/figures_training/{dataset}/{model}.tsv"
     conda:
         "../envs/reporting.yaml"
     resources:

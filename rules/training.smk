@@ -46,6 +46,8 @@ rule dump_logits:
         logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
     log:
         "logs/dump_logits/{dataset}/{model}/{loss}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/dump_logits/{dataset}/{model}/{loss}/seed{seed}.tsv"
     wildcard_constraints:
         dataset=GRID.trained_constraint,
     conda:

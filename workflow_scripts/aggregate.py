@@ -15,14 +15,14 @@ from focalcal.workflow.provenance import ROOT
 def main(argv: Sequence[str] | None = None) -> None:
     """Write both tables, or raise a UserError that names stale runs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="the whole configuration, as JSON")
+    parser.add_argument("--spec", required=True, type=json.loads, help="what the runs are, as JSON")
     parser.add_argument(
         "--results", required=True, type=Path, help="folder with runs/, calibration/, recovery/"
     )
     parser.add_argument("--metrics", required=True, type=Path, help="tidy table to write")
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status to write")
     arguments = parser.parse_args(argv)
-    records = aggregate.read_records(grid.build(arguments.spec, ROOT), arguments.results)
+    records = aggregate.read_records(grid.of_runs(arguments.spec, ROOT), arguments.results)
     aggregate.write_metrics(records, arguments.results, arguments.metrics)
     aggregate.write_runs(records, arguments.runs)
 

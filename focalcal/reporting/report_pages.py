@@ -96,8 +96,8 @@ def claims(sources: Sources) -> str:
     explained = (
         "<p>Reproduced: our number agrees within the tolerance. Corrected: the printed statement is wrong "
         "and the right one is shown. Not reproduced: the runs at hand contradict it. Not run: this "
-        "configuration lacks the runs to tell. Experimental statements are judged on the datasets of this "
-        "configuration, which need not be the paper's.</p>"
+        "configuration lacks the runs to tell. Orders and trends are judged on the datasets of this "
+        "configuration, which need not be the paper's; temperatures and gains only on the paper's own.</p>"
     )
     rows = [
         (

@@ -21,6 +21,7 @@ from focalcal.workflow.errors import UserError
 from focalcal.workflow.validation import check_against_schema, shown, unknown_name
 
 MAXIMUM_GRID_POINTS = 100_000
+RUN_SECTIONS = ("runs", "logits", "datasets", "recipes", "calibration", "recovery")
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,18 @@ class Grid:
         """Return the spec of a stage that does not look at runs one by one."""
         return _spec(**self._config[section])
 
+    def runs_spec(self) -> str:
+        """Return the sections that say what the runs are, from which `of_runs` makes this grid again."""
+        return _spec(**{section: self._config[section] for section in RUN_SECTIONS})
+
     def whole_spec(self) -> str:
         """Return the configuration itself, from which `build` makes this grid again."""
         return _spec(**self._config)
+
+
+def of_runs(sections: Mapping[str, Any], root: Path) -> Grid:
+    """Return the grid of the sections that `runs_spec` gives, which `build` has checked."""
+    return Grid(sections, [*_trained_runs(sections, root), *_imported_runs(sections)], root)
 
 
 def build(config: Mapping[str, Any], root: Path, *, read_logits: bool = False) -> Grid:

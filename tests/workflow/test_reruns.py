@@ -143,6 +143,7 @@ def test_changed_recipe_reruns_training_and_later(project):
     assert stages(project.planned()) == {"training", "calibration", "recovery", "reporting"}
 
 
-def test_changed_title_reruns_the_report_only(project):
+def test_changed_title_or_throughput_reruns_the_report_only(project):
     project.configure(lambda config: config["report"].update(title="Another"))
-    assert stages(project.planned()) == {"reporting"}
+    project.configure(lambda config: config["plan"]["images_per_second"].update(mlp=1000))
+    assert project.planned() == {"report": 1}
