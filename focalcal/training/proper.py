@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-ITERATIONS, ITERATIONS_ABOVE_7 = 6, 10
+ITERATIONS, ITERATIONS_ABOVE_7 = 5, 10
 """For relative errors of log q below 1e-10, gamma <= 7 takes 5 steps at any logits, gamma = 20 takes 8."""
 MAX_CHANGE = 4.0
 """Longest step in log u: without a limit, Newton can overshoot for gamma above 7."""
