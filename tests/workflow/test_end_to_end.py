@@ -202,3 +202,12 @@ def test_own_logits_join_like_a_run(project):
     scores = values(rows, method="none", split="test", metric="nll")
     expected = log_loss(arrays["test_labels"], softmax(arrays["test_logits"], axis=1), labels=range(4))
     assert scores == {"own/net/focal-3/seed5": pytest.approx(expected, rel=1e-12)}
+
+
+def test_snakemake_makes_its_own_report_with_captions_and_categories(finished_project, tmp_path):
+    target = tmp_path / "report.html"
+    finished_project.snakemake("--report", str(target))
+    text = target.read_text("utf-8")
+    for category in ("Training", "Calibration", "Recovery", "Theory", "Claims"):
+        assert f'"{category}"' in text, category
+    assert "Reliability on training data while training (M20 Fig. 2)" in text
