@@ -211,6 +211,7 @@ def test_a_converted_file_must_be_exact(server, quick, tmp_path, caplog):
         (b"no archive at all", "is damaged"),
         (formats.tar_bytes({"data.bin": CONTENT + b"more"}), "unpacks to more bytes than allowed"),
     ],
+    ids=["other member", "unsafe path", "no archive", "too large"],
 )
 def test_a_bad_archive_is_told(server, quick, tmp_path, content, reason):
     server.add("a.tgz", content)
