@@ -18,6 +18,7 @@ SOURCES = (
     "rules",
     "schemas",
     "profiles",
+    "report",
     "envs",
     "focalcal",
     "workflow_scripts",
