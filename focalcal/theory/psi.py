@@ -98,17 +98,22 @@ class _Lines:
     """A block of rows (n, k) laid out for fast sums over classes, and where each row's (first) top entry is.
 
     `values` is a copy, (k, n) for few classes, (n, k) for many; `axis` is its class axis; `top` has the top
-    entries, shaped to broadcast against `values`.
+    entries, shaped to broadcast against `values`; `positions` says where they are in the flat `values`, and
+    `of_row` whose they are.
     """
 
     def __init__(self, block: np.ndarray):
         rows, classes = block.shape
-        best, each = block.argmax(axis=1), np.arange(rows)
         self.block = block
         self.axis = 0 if classes <= MOST_CLASSES_FIRST else 1
         self.values = block.T.copy(order="C") if self.axis == 0 else block.copy(order="C")
-        self.positions = best * rows + each if self.axis == 0 else each * classes + best
-        self.top = np.expand_dims(block[each, best], self.axis)
+        self.top = self.values.max(axis=self.axis, keepdims=True)
+        self.positions = np.flatnonzero(self.values == self.top)
+        self.of_row = self.positions % rows if self.axis == 0 else self.positions // classes
+        if len(self.positions) != rows:  # ties, or NaN
+            best, self.of_row = block.argmax(axis=1), np.arange(rows)
+            self.positions = best * rows + self.of_row if self.axis == 0 else self.of_row * classes + best
+            self.top = np.expand_dims(block[self.of_row, best], self.axis)
 
     def sum(self, values: np.ndarray) -> np.ndarray:
         """Return the sums over classes, shaped to broadcast."""
@@ -132,7 +137,7 @@ class _Lines:
             np.minimum(values, np.nextafter(top_value, -np.inf), out=values)
             tied = (self.block == self.rows(self.top)).T if self.axis == 0 else self.block == self.top
             np.copyto(values, np.broadcast_to(top_value, values.shape), where=tied)
-        values.reshape(-1)[self.positions] = top_value.reshape(-1)
+        values.reshape(-1)[self.positions] = top_value.reshape(-1)[self.of_row]
         return self.rows(values)
 
 
