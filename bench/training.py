@@ -3,9 +3,10 @@
     python -m bench.training [--rounds N] [--threads N] [--batches N] [--clock wall|cpu]
 
 ResNet-8, batches of 128 CIFAR-10-shaped images (random uint8: speed does not depend on what they show), fp32.
-Every round times each contestant once, in turn, and ratios are taken within a round, so that a machine which
-slows down slows all of them; the median over rounds is reported. `--threads 1 --clock cpu` gives usable
-ratios even on a machine that is busy with other things; start-up is always timed by the wall clock.
+A ratio is taken between neighbours in time: each timing of one contestant stands between two of the other, so
+that a machine whose speed drifts changes both alike; the median over rounds is reported.
+`--threads 1 --clock cpu` gives usable ratios even on a machine that is busy with other things; start-up is
+always timed by the wall clock.
 """
 
 import argparse
@@ -42,6 +43,14 @@ TARGETS = {
     "loop / usual loop, adafocal": ("at least", 1.5),
     "seconds to the first CIFAR-10 batch": ("at most", 6.0),
 }
+PAIRS = {
+    "loop / bare": ("ce", "bare"),
+    **{f"{loss} / ce": (loss, "ce") for loss in LOSSES},
+    **{f"loop / usual loop, {loss}": (loss, f"usual {loss}") for loss in ("ce", "flsd-53", "adafocal")},
+    "usual loop / bare": ("usual ce", "bare"),
+    "contiguous / channels-last, bare": ("bare contiguous", "bare"),
+}
+"""Ratio -> the two contestants, the second of which is the reference."""
 Work = Callable[[], object]
 """Trains on the same number of images whenever it is called."""
 
@@ -64,10 +73,11 @@ def main() -> None:
         **{f"usual {loss}": _usual(loss, data) for loss in ("ce", "flsd-53", "adafocal")},
     }
     clock = time.perf_counter if arguments.clock == "wall" else time.process_time
-    speeds = _interleaved(contestants, arguments.rounds, BATCH * arguments.batches, clock)
-    ratios = _ratios(speeds)
+    stopwatch = Stopwatch(contestants, BATCH * arguments.batches, clock)
+    ratios = {name: stopwatch.ratio(*pair, arguments.rounds) for name, pair in PAIRS.items()}
+    ratios["slowest loss / ce"] = min(ratios[f"{loss} / ce"] for loss in LOSSES)
     ratios["seconds to the first CIFAR-10 batch"] = _startup_seconds(arguments.threads)
-    _report(speeds, ratios, arguments)
+    _report(stopwatch.speeds, ratios, arguments)
 
 
 def _random_images(train: int) -> prepared.PreparedData:
@@ -193,35 +203,33 @@ def _usual_adafocal(logits: Tensor, labels: Tensor) -> Tensor:
     return (-((1 - p) ** torch.tensor(chosen)) * log_p).sum()
 
 
-def _interleaved(
-    contestants: dict[str, Work], rounds: int, images: int, clock: Callable[[], float]
-) -> dict[str, list[float]]:
-    """Return the images a second of every contestant, one a round; the first, unrecorded round warms up."""
-    speeds: dict[str, list[float]] = {name: [] for name in contestants}
-    for index in range(rounds + 1):
-        for name, work in contestants.items():
-            started = clock()
+class Stopwatch:
+    """Times contestants, all of them trained once before, and keeps every speed it saw."""
+
+    def __init__(self, contestants: dict[str, Work], images: int, clock: Callable[[], float]) -> None:
+        self._contestants = contestants
+        self._images = images
+        self._clock = clock
+        self.speeds: dict[str, list[float]] = {name: [] for name in contestants}
+        """Images a second of each contestant, one a timing."""
+        for work in contestants.values():
             work()
-            if index:
-                speeds[name].append(images / (clock() - started))
-    return speeds
 
+    def ratio(self, name: str, reference: str, rounds: int) -> float:
+        """Return how many times as fast as the reference a contestant is, the median over rounds."""
+        ratios, before = [], self._seconds(reference)
+        for _ in range(rounds):
+            seconds, after = self._seconds(name), self._seconds(reference)
+            ratios.append((before + after) / (2 * seconds))
+            before = after
+        return statistics.median(ratios)
 
-def _ratios(speeds: dict[str, list[float]]) -> dict[str, float]:
-    def ratio(first: str, second: str) -> float:
-        return statistics.median(a / b for a, b in zip(speeds[first], speeds[second], strict=True))
-
-    losses = {loss: ratio(loss, "ce") for loss in LOSSES}
-    return {
-        "loop / bare": ratio("ce", "bare"),
-        **{f"{loss} / ce": value for loss, value in losses.items()},
-        "slowest loss / ce": min(losses.values()),
-        "loop / usual loop, ce": ratio("ce", "usual ce"),
-        "loop / usual loop, flsd-53": ratio("flsd-53", "usual flsd-53"),
-        "loop / usual loop, adafocal": ratio("adafocal", "usual adafocal"),
-        "usual loop / bare": ratio("usual ce", "bare"),
-        "contiguous / channels-last, bare": ratio("bare contiguous", "bare"),
-    }
+    def _seconds(self, name: str) -> float:
+        started = self._clock()
+        self._contestants[name]()
+        seconds = self._clock() - started
+        self.speeds[name].append(self._images / seconds)
+        return seconds
 
 
 def _startup_seconds(threads: int) -> float:

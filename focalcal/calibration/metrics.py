@@ -116,6 +116,16 @@ def all_of_logs(
     }
 
 
+def inner_edges(bins: int) -> NDArray[np.float64]:
+    """Return the `bins - 1` edges between bins of equal width."""
+    return np.linspace(0.0, 1.0, bins + 1)[1:-1]
+
+
+def width_index(values: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
+    """Return the number of the bin of equal width, `(low, high]`, of each value."""
+    return np.searchsorted(inner_edges(bins), values, side="left")
+
+
 def equal_mass_edges(confidences: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
     """Return the `bins + 1` edges of M20's released equal-mass binning ("authors")."""
     count = len(confidences)
@@ -192,7 +202,7 @@ def _classwise_of_widths(probs: NDArray[np.float64], labels: NDArray[np.int64], 
     samples, classes = probs.shape
     gaps = probs.copy()
     gaps[np.arange(samples), labels] -= 1.0
-    index = _width_index(probs, bins) + bins * np.arange(classes)
+    index = width_index(probs, bins) + bins * np.arange(classes)
     totals = np.bincount(index.ravel(), gaps.ravel(), bins * classes)
     return float(np.sum(np.abs(totals)) / probs.size)
 
@@ -216,14 +226,9 @@ def _bin_gaps(
     if binning == "mass":
         index = np.searchsorted(equal_mass_edges(confidences, bins), confidences, side="left") - 1
     else:
-        index = _width_index(confidences, bins)
+        index = width_index(confidences, bins)
     counted = (index >= 0) & (index < bins)
     return (
         np.bincount(index[counted], minlength=bins),
         np.bincount(index[counted], weights=gaps[counted], minlength=bins),
     )
-
-
-def _width_index(values: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
-    """Return the number of the bin of equal width, `(low, high]`, of each value."""
-    return np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], values, side="left")

@@ -184,7 +184,7 @@ def _sorted_samples(
 
 def _binning(samples: int, bins: int, adaece: str) -> tuple:
     """Return how the kernels bin; see `kernels.surfaces`."""
-    edges = np.linspace(0.0, 1.0, bins + 1)[1:-1].copy()
+    edges = metrics.inner_edges(bins).copy()
     sizes = [len(group) for group in np.array_split(np.arange(samples), bins)]
     starts = np.cumsum(sizes)[:-1].astype(np.int64)
     starts = starts[starts < samples]

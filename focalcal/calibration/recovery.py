@@ -115,7 +115,7 @@ def unknown_gamma(loss: str) -> str:
 def reliability_bins(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int) -> dict[str, list]:
     """Return samples, mean confidence and accuracy of each of `bins` bins `(low, high]`, None where empty."""
     confidence, correct = probs.max(axis=1), probs.argmax(axis=1) == labels
-    index = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], confidence, side="left")
+    index = metrics.width_index(confidence, bins)
     count = np.bincount(index, minlength=bins)
     sums = [np.bincount(index, weights=values, minlength=bins) for values in (confidence, correct)]
     means = [

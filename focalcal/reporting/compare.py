@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from focalcal.reporting.measurements import RUN, SETTING, load_metrics
-from focalcal.reporting.records import read_runs
+from focalcal.reporting.records import read_record, read_runs
 from focalcal.reporting.report_tables import SCALES, chosen_fits, method_name, metric_name
 from focalcal.reporting.statistics import compare_runs
 from focalcal.reporting.table_cells import number
@@ -166,7 +166,7 @@ def _config(folder: Path) -> dict[str, Any] | None:
 def _codes(folder: Path) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for run in read_runs(folder / "tables" / "runs.csv"):
-        record = json.loads((folder / "runs" / run["path"] / "run.json").read_text(encoding="utf-8"))
+        record = read_record(folder, run)
         for path, digest in record["provenance"].get("code", {}).items():
             found.setdefault(path, set()).add(digest)
     return found

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration import calibrators, engine
+from focalcal.calibration import calibrators, engine, metrics
 from focalcal.calibration.calibrators import Settings
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.logits_io import RunLogits, Split
@@ -64,7 +64,7 @@ def choose_fits(fits: Sequence[Mapping[str, Any]], criterion: str) -> dict[str, 
 
 def reliability_bins(confidence: NDArray, correct: NDArray, bins: int) -> dict[str, list]:
     """Return count, mean confidence and accuracy of each bin (lo, hi] of equal width, None where empty."""
-    index = _bin_index(confidence, bins)
+    index = metrics.width_index(confidence, bins)
     count = np.bincount(index, minlength=bins)
     sums = [np.bincount(index, weights, bins) for weights in (confidence, correct)]
     with np.errstate(invalid="ignore"):
@@ -78,7 +78,7 @@ def reliability_bins(confidence: NDArray, correct: NDArray, bins: int) -> dict[s
 
 def top_label_ece(confidence: NDArray, correct: NDArray, bins: int) -> float:
     """Return the ECE over equal-width bins (lo, hi] from confidences (n,) and whether each is right (n,)."""
-    return ece_of_bins(_bin_index(confidence, bins), confidence - correct, bins)
+    return ece_of_bins(metrics.width_index(confidence, bins), confidence - correct, bins)
 
 
 def ece_of_bins(index: NDArray, gap: NDArray, bins: int) -> float:
@@ -150,12 +150,7 @@ def _comparisons(
 def _binned(prediction: Sequence[NDArray], bins: int) -> tuple[NDArray, NDArray]:
     """Return the arrays `ece_of_bins` takes: a resample draws samples, whose bins stay."""
     confidence, correct = prediction[:2]
-    return _bin_index(confidence, bins), confidence - correct
-
-
-def _bin_index(confidence: NDArray, bins: int) -> NDArray[np.int64]:
-    # searchsorted on the inner edges gives bins (lo, hi], the same edges as the calibration metrics use.
-    return np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], confidence, side="left")
+    return metrics.width_index(confidence, bins), confidence - correct
 
 
 def _rounded(values: NDArray) -> list[float | None]:

@@ -173,12 +173,16 @@ class Places:
         self.all = sorted({_place(run) for run in self._runs})
         self.trained = sorted({_place(run) for run in self._runs if run.imported is None})
 
+    def of(self, figure: Product) -> list[str]:
+        """Return the places a figure is drawn for; those of training only where something was trained."""
+        return self.trained if figure.page == "training" else self.all
+
     def all_figures(self, *suffixes: str) -> list[str]:
-        """Return the figures of all places; those of training only where something was trained."""
+        """Return the files of the figures of all places."""
         return [
             f"results/figures/{figure.name}/{place}.{suffix}"
             for figure in PLACE_FIGURES
-            for place in (self.trained if figure.page == "training" else self.all)
+            for place in self.of(figure)
             for suffix in suffixes
         ]
 

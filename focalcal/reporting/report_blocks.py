@@ -31,7 +31,7 @@ def figure_block(sources: Sources, product: Product) -> str:
 
 def place_block(sources: Sources, product: Product) -> str:
     """Return the figures of all places, one shown at a time, with a choice of which; empty without any."""
-    places = sources.places.trained if product.page == "training" else sources.places.all
+    places = sources.places.of(product)
     if not places:
         return ""
     name = escape(product.name)

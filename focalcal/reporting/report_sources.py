@@ -10,7 +10,7 @@ from typing import Any
 
 from focalcal.reporting import recovery_layout
 from focalcal.reporting.layout import Places
-from focalcal.reporting.records import read_runs, run_path, succeeded
+from focalcal.reporting.records import read_record, read_runs, run_path, succeeded
 from focalcal.workflow.grid import Grid
 
 
@@ -53,7 +53,7 @@ class Sources:
 def read_sources(results: Path, config: Mapping[str, Any], grid: Grid) -> Sources:
     """Return what a finished results folder says; `config` is what `grid` was built from."""
     runs = [dict(run) for run in read_runs(results / "tables" / "runs.csv")]
-    records = {run["path"]: _read_json(results / "runs" / run["path"] / "run.json") for run in runs}
+    records = {run["path"]: read_record(results, run) for run in runs}
     for run in runs:
         run["message"] = records[run["path"]].get("message") or ""
     known = {run["path"] for run in runs}

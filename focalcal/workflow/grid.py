@@ -131,7 +131,7 @@ class Grid:
 
 def of_runs(sections: Mapping[str, Any], root: Path) -> Grid:
     """Return the grid of the sections that `runs_spec` gives, which `build` has checked."""
-    return Grid(sections, [*_trained_runs(sections, root), *_imported_runs(sections)], root)
+    return Grid(sections, _all_runs(sections, root), root)
 
 
 def build(config: Mapping[str, Any], root: Path, *, read_logits: bool = False) -> Grid:
@@ -140,7 +140,7 @@ def build(config: Mapping[str, Any], root: Path, *, read_logits: bool = False) -
     With `read_logits` the user's own files of logits are read, so that a bad one is refused before any job.
     """
     check_against_schema(config, root / "schemas" / "config.schema.yaml")
-    runs = [*_trained_runs(config, root), *_imported_runs(config)]
+    runs = _all_runs(config, root)
     _check_unique(runs)
     _check_calibration(config["calibration"])
     criterion = config["report"].get("criterion")
@@ -149,6 +149,10 @@ def build(config: Mapping[str, Any], root: Path, *, read_logits: bool = False) -
     if read_logits:
         _check_logits(config["logits"])
     return Grid(config, runs, root)
+
+
+def _all_runs(config: Mapping[str, Any], root: Path) -> list[Run]:
+    return [*_trained_runs(config, root), *_imported_runs(config)]
 
 
 def _trained_runs(config: Mapping[str, Any], root: Path) -> list[Run]:
