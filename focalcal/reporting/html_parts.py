@@ -1,16 +1,14 @@
 """Pieces of the report as HTML text: tables, figures, badges. Everything that comes from data is escaped."""
 
 import base64
-import io
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from PIL import Image
-
 from focalcal.reporting.formats import Cell, Column, Row, Table, keep_columns
+from focalcal.reporting.images import image_size, reduced_png
 from focalcal.reporting.table_cells import MINUS
 
 VERDICT_SIGNS = {
@@ -19,8 +17,6 @@ VERDICT_SIGNS = {
     "not reproduced": "✗",
     "not run": "–",  # noqa: RUF001
 }
-PALETTE_COLORS = 128
-"""Plots have few colours: a palette halves a PNG and no eye sees it."""
 
 
 def table_html(table: Table) -> str:
@@ -119,19 +115,7 @@ def figure_html(path: Path, name: str, heading: str, caption: str = "", *, attri
 
 def data_uri(path: Path) -> str:
     """Return a PNG as a data URI, its colours reduced to a palette."""
-    with Image.open(path) as image:
-        reduced = image.convert("RGB").quantize(
-            PALETTE_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
-        )
-        target = io.BytesIO()
-        reduced.save(target, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(target.getvalue()).decode('ascii')}"
-
-
-def image_size(path: Path) -> tuple[int, int]:
-    """Return width and height in CSS pixels of an image drawn at twice the density of a screen."""
-    with Image.open(path) as image:
-        return round(image.width * 2 / 3), round(image.height * 2 / 3)
+    return f"data:image/png;base64,{base64.b64encode(reduced_png(path)).decode('ascii')}"
 
 
 def _plain_cell(value: object) -> str:

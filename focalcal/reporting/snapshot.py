@@ -1,0 +1,87 @@
+"""A compact copy of a finished results folder, small enough to be kept under version control.
+
+It has the layout of a results folder, so that `workflow_scripts.compare` takes it for one.
+"""
+
+import csv
+import json
+import shutil
+import tempfile
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from focalcal.reporting.images import reduced_png
+from focalcal.reporting.layout import Places
+from focalcal.reporting.records import read_record, read_runs
+from focalcal.reporting.report_sources import Cost, read_costs
+from focalcal.workflow import grid
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.io import write_json
+from focalcal.workflow.provenance import ROOT
+
+RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md", "headline.json")
+TABLES = (
+    *("overview", "comparisons", "samples", "ranking", "optimism", "k24_table1"),
+    *("m20_ece", "m20_adaece", "m20_nll", "m20_error"),
+)
+FIGURES = ("calibration_error", "critical_difference")
+PLACE_FIGURES = ("reliability", "temperature", "training")
+SUMMARY = (
+    *("status", "message", "seed", "device", "threads", "epochs", "parameters", "images_per_second"),
+    *("wall_seconds", "final", "data_checksum"),
+)
+ORIGIN = ("git_commit", "python", "packages", "code")
+"""What a run's summary keeps of where it comes from: not the machine it happened to run on."""
+
+
+def write_snapshot(results: Path, target: Path) -> None:
+    """Copy configuration, scores, claims, main tables and figures, run summaries and costs to a new folder.
+
+    A UserError names what is in the way: a target that exists, or a product that is missing.
+    """
+    if target.exists():
+        raise UserError(f"{target} exists; remove it, or name a folder that does not exist")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        partial = Path(name) / target.name
+        try:
+            _fill(partial, results)
+        except FileNotFoundError as error:
+            raise UserError(
+                f"{error.filename} is missing; finish the workflow first: snakemake --cores all"
+            ) from None
+        partial.rename(target)
+
+
+def _fill(target: Path, results: Path) -> None:
+    config = json.loads((results / "config.json").read_text(encoding="utf-8"))
+    places = Places(grid.build(config, ROOT))
+    names = ["config.json", *(f"tables/{name}" for name in RECORDS)]
+    names += [f"tables/{name}.{suffix}" for name in TABLES for suffix in ("csv", "md")]
+    for name in names:
+        _copied(results, target, name)
+    figures = [*FIGURES, *(f"{figure}/{place}" for figure in PLACE_FIGURES for place in places.trained)]
+    for figure in figures:
+        path = target / "figures" / f"{figure}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(reduced_png(results / "figures" / f"{figure}.png"))
+    for run in read_runs(results / "tables" / "runs.csv"):
+        record = read_record(results, run)
+        summary = {key: record[key] for key in SUMMARY if key in record}
+        summary["provenance"] = {
+            key: record["provenance"][key] for key in ORIGIN if key in record["provenance"]
+        }
+        write_json(target / "runs" / run["path"] / "run.json", summary)
+    _write_costs(target / "costs.csv", read_costs(results / "benchmarks"))
+
+
+def _copied(results: Path, target: Path, name: str) -> None:
+    (target / name).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(results / name, target / name)
+
+
+def _write_costs(path: Path, costs: list[Cost]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as sink:
+        writer = csv.DictWriter(sink, [field.name for field in fields(Cost)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(cost) | {"seconds": round(cost.seconds, 2)} for cost in costs)

@@ -1,0 +1,91 @@
+import csv
+import json
+
+import pytest
+from PIL import Image
+
+from focalcal.reporting import snapshot
+from focalcal.reporting.compare import compare_folders
+from focalcal.reporting.images import image_size
+from focalcal.workflow.errors import UserError
+from tests.e2e.made_results import MadeResults
+
+BLOCK = {
+    "datasets": ["gauss-3"],
+    "models": ["mlp"],
+    "losses": ["ce", "focal-2"],
+    "seeds": [1, 2],
+    "recipe": "quickstart",
+}
+PLACE = "gauss-3/mlp"
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Return a results folder with records of made-up runs, and a line or a square for tables and figures."""
+    made = MadeResults(tmp_path, [BLOCK])
+    made.write_runs()
+    (made.results / "config.json").write_text(json.dumps(made.config))
+    tables = [f"{name}.{suffix}" for name in snapshot.TABLES for suffix in ("csv", "md")]
+    for name in (*tables, "claims.csv", "claims.md", "headline.json"):
+        (made.results / "tables" / name).write_text(f"{name}\n")
+    (made.results / "tables" / "claims.csv").write_text("id,verdict\n")
+    figures = (*snapshot.FIGURES, *(f"{name}/{PLACE}" for name in snapshot.PLACE_FIGURES))
+    for name in figures:
+        path = made.results / "figures" / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.effect_noise((64, 64), 80).convert("RGB").save(path)
+    return made.results
+
+
+def test_a_snapshot_can_be_compared_with_what_it_was_taken_of(results, tmp_path):
+    target = tmp_path / "docs" / "taken"
+    snapshot.write_snapshot(results, target)
+    assert compare_folders(target, results).count("The same") == 5
+    assert (target / "tables/metrics.csv").read_bytes() == (results / "tables/metrics.csv").read_bytes()
+    assert [path.name for path in target.parent.iterdir()] == ["taken"]
+
+
+def test_figures_are_smaller_and_keep_their_size(results, tmp_path):
+    snapshot.write_snapshot(results, tmp_path / "taken")
+    figure = f"figures/reliability/{PLACE}.png"
+    before, after = results / figure, tmp_path / "taken" / figure
+    assert after.stat().st_size < before.stat().st_size
+    assert image_size(after) == image_size(before)
+
+
+def test_a_summary_names_the_code_but_not_the_machine(results, tmp_path):
+    path = f"runs/{PLACE}/ce/seed1/run.json"
+    record = json.loads((results / path).read_text())
+    record["provenance"]["platform"] = "a machine's name"
+    record["snapshots"] = [[1.0] * 25]
+    (results / path).write_text(json.dumps(record))
+    snapshot.write_snapshot(results, tmp_path / "taken")
+    summary = json.loads((tmp_path / "taken" / path).read_text())
+    assert summary["provenance"]["code"] == record["provenance"]["code"]
+    assert summary["status"] == record["status"]
+    assert "platform" not in summary["provenance"]
+    assert "snapshots" not in summary
+
+
+def test_costs_are_told_by_rule(results, tmp_path):
+    benchmark = results / "benchmarks" / "measured" / "one.tsv"
+    benchmark.parent.mkdir(parents=True)
+    benchmark.write_text("s\tmax_rss\n12.3456\t100.5\n")
+    snapshot.write_snapshot(results, tmp_path / "taken")
+    with (tmp_path / "taken" / "costs.csv").open(newline="") as source:
+        (cost,) = [row for row in csv.DictReader(source) if row["rule"] == "measured"]
+    assert (cost["jobs"], cost["seconds"], cost["memory"]) == ("1", "12.35", "100.5")
+
+
+def test_nothing_is_overwritten(results, tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(UserError, match="taken exists; remove it"):
+        snapshot.write_snapshot(results, tmp_path / "taken")
+
+
+def test_an_unfinished_folder_is_refused_and_leaves_nothing(results, tmp_path):
+    (results / "tables" / "k24_table1.md").unlink()
+    with pytest.raises(UserError, match=r"k24_table1\.md is missing; finish the workflow first"):
+        snapshot.write_snapshot(results, tmp_path / "docs" / "taken")
+    assert list((tmp_path / "docs").iterdir()) == []
