@@ -1,0 +1,40 @@
+"""The README's picture of the workflow is the workflow."""
+
+import itertools
+import re
+
+from tests.project import ROOT, Project, copy_sources
+
+
+def arrows(mermaid):
+    """Return the arrows of a flowchart as pairs of node names; `a & b --> c` has two."""
+    found = set()
+    for line in mermaid.splitlines():
+        groups = [re.findall(r"\w+", group) for group in line.split("-->")]
+        for sources, targets in itertools.pairwise(groups):
+            found |= set(itertools.product(sources, targets))
+    return found
+
+
+def without_detours(edges):
+    """Return the edges of an acyclic graph that no longer path replaces."""
+    following = {source: {b for a, b in edges if a == source} for source, _ in edges}
+
+    def reached(node):
+        return {node}.union(*map(reached, following.get(node, ())))
+
+    return {
+        (source, target)
+        for source, target in edges
+        if not any(target in reached(other) for other in following[source] - {target})
+    }
+
+
+def test_the_rule_graph_is_that_of_the_default_configuration(tmp_path):
+    project = Project(tmp_path / "clone")
+    copy_sources(project.root)
+    drawn = project.snakemake("--rulegraph", "mermaid-js", "--forceall")
+    names = dict(re.findall(r"(id\d+)\[(\w+)\]", drawn))
+    rules = {(names[a], names[b]) for a, b in re.findall(r"(id\d+) --> (id\d+)", drawn)}
+    shown = re.search(r"```mermaid\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)[1]
+    assert arrows(shown) == without_detours({edge for edge in rules if "all" not in edge})
