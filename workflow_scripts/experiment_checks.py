@@ -5,6 +5,7 @@ from workflow_scripts.entry import start
 import argparse
 import csv
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from focalcal.reporting import experiments, published
@@ -14,7 +15,7 @@ from focalcal.workflow.io import atomic_output
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write one row a check: check, value, n, detail."""
+    """Write one row a check."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics, .csv")
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
@@ -32,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         atomic_output(arguments.output) as partial,
         partial.open("w", encoding="utf-8", newline="") as target,
     ):
-        writer = csv.DictWriter(target, ("check", "value", "n", "detail"), lineterminator="\n")
+        columns = [field.name for field in fields(experiments.Check)]
+        writer = csv.DictWriter(target, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(experiments.as_rows(checks))
 

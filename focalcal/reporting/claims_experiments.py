@@ -1,5 +1,6 @@
 """Evaluators of experimental claims: each compares a check of the runs at hand with what a paper says."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from focalcal.reporting.findings import Evidence, Finding
@@ -13,24 +14,27 @@ class _Claim(Protocol):
 
 def runs_at_least(claim: _Claim, evidence: Evidence, *, check: str, bound: float) -> Finding:
     """Return whether a check of the runs is at least `bound`, give or take the tolerance."""
-    value, words = _check(evidence, check)
-    return Finding(value >= bound - claim.tolerance, words)
+    return _judged(evidence, check, lambda value: value >= bound - claim.tolerance)
 
 
 def runs_at_most(claim: _Claim, evidence: Evidence, *, check: str, bound: float) -> Finding:
     """Return whether a check of the runs is at most `bound`, give or take the tolerance."""
-    value, words = _check(evidence, check)
-    return Finding(value <= bound + claim.tolerance, words)
+    return _judged(evidence, check, lambda value: value <= bound + claim.tolerance)
 
 
 def runs_within(claim: _Claim, evidence: Evidence, *, check: str, low: float, high: float) -> Finding:
     """Return whether a check of the runs lies in [low, high], give or take the tolerance."""
-    value, words = _check(evidence, check)
-    return Finding(low - claim.tolerance <= value <= high + claim.tolerance, words)
+    return _judged(evidence, check, lambda value: low - claim.tolerance <= value <= high + claim.tolerance)
 
 
-def _check(evidence: Evidence, name: str) -> tuple[float, str]:
-    """Return a check's value, and value, meaning and count in words."""
+def _judged(evidence: Evidence, name: str, agrees: Callable[[float], bool]) -> Finding:
+    """Return whether a check agrees, what it is in words, and whether single seeds say the same."""
     row = evidence.row(CHECKS, {"check": name})
     value = float(row["value"])
-    return value, f"{value:.3g} ({row['detail']}; n = {row['n']})"
+    words = f"{value:.3g} ({row['detail']}; n = {row['n']}"
+    if row["least_by_seed"]:
+        ends = [float(row[end]) for end in ("least_by_seed", "most_by_seed")]
+        words += f"; one seed alone: {ends[0]:.3g} to {ends[1]:.3g}"
+        if {agrees(end) for end in ends} != {agrees(value)}:
+            words += ", not all with this verdict"
+    return Finding(agrees(value), f"{words})")

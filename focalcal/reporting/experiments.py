@@ -3,11 +3,12 @@
 Every check is a plain number with the count of what it was computed from; a check that the runs at hand
 cannot give has no row, and its claims are then `not run`. Settings are (dataset, model, loss), places
 (dataset, model). Trends and orders are taken over every dataset at hand, which `detail` names; numbers that a
-paper found on its own datasets (temperatures, gains in percent) only over those.
+paper found on its own datasets (temperatures, gains in percent) only over those. What one seed alone would
+have given stands beside each number: it shows whether a verdict hangs on the seeds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -40,6 +41,9 @@ class Check:
     value: float
     n: int
     detail: str
+    least_by_seed: float | None = None
+    most_by_seed: float | None = None
+    """The range of the value over single seeds; None where it is not a mean over several."""
 
 
 def experiment_checks(
@@ -53,6 +57,15 @@ def experiment_checks(
     `frame` is `load_metrics`, `surfaces` and `histories` are those of runs that succeeded, `published` is
     `published.unique_cells(published.load_results())`.
     """
+    last = _last_epochs(histories)
+    checks = _seed_checks(frame, last, published)
+    seeds = frame["seed"].unique()
+    alone = [_seed_checks(_of_seed(frame, seed), _of_seed(last, seed), published) for seed in seeds]
+    return [*(_with_range(check, alone) for check in checks), *_linearity(surfaces)]
+
+
+def _seed_checks(frame: pd.DataFrame, last: pd.DataFrame, published: pd.DataFrame) -> list[Check]:
+    """Return the checks that are taken over means over seeds."""
     scores = _scores(frame)
     return [
         *_fts_checks(scores),
@@ -60,12 +73,21 @@ def experiment_checks(
         *_m20_temperatures(_of(frame, published, "M20")),
         *_k24_temperatures(_of(frame, published, "K24")),
         *_gamma_trends(scores, frame),
-        *_linearity(surfaces),
-        *_training_checks(histories),
+        *_training_checks(last),
         *_focal_against_cross_entropy(scores),
         *_recovery_checks(scores),
         *_published_cells(scores, published),
     ]
+
+
+def _of_seed(rows: pd.DataFrame, seed: object) -> pd.DataFrame:
+    return rows if rows.empty else rows[rows["seed"].astype(str) == str(seed)]
+
+
+def _with_range(check: Check, alone: Sequence[Sequence[Check]]) -> Check:
+    """Return the check with the least and greatest of its values in `alone`, the checks of each seed."""
+    values = [other.value for checks in alone for other in checks if other.check == check.check]
+    return check if len(values) < 2 else replace(check, least_by_seed=min(values), most_by_seed=max(values))
 
 
 def _scores(frame: pd.DataFrame) -> pd.Series:
@@ -205,15 +227,19 @@ def _linearity(surfaces: Iterable[tuple[Mapping[str, str], Mapping[str, np.ndarr
         yield Check("relation_r_squared_least", worst, len(found), detail)
 
 
-def _training_checks(histories: Iterable[tuple[Mapping[str, str], pd.DataFrame]]) -> Iterator[Check]:
-    """Yield how focal losses compare with cross-entropy at the end of training (M20 Fig. 3)."""
-    last = pd.DataFrame(
+def _last_epochs(histories: Iterable[tuple[Mapping[str, str], pd.DataFrame]]) -> pd.DataFrame:
+    """Return the last row of every history, with its run."""
+    return pd.DataFrame(
         [
             {**{k: run[k] for k in RUN}, **history.iloc[-1].to_dict()}
             for run, history in histories
             if len(history)
         ]
     )
+
+
+def _training_checks(last: pd.DataFrame) -> Iterator[Check]:
+    """Yield how focal losses compare with cross-entropy at the end of training (M20 Fig. 3)."""
     if last.empty:
         return
     names = {

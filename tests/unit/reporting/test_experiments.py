@@ -1,4 +1,5 @@
 import csv
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,20 @@ def test_share_of_settings_where_fts_is_lower():
     found = checks_of(*rows)["fts_better_share"]
     assert (found.value, found.n) == (0.5, 2)
     assert found.detail == "FTS lower in 1 of 2 settings on gauss-3; not in gauss-3/mlp/focal-2"
+
+
+def test_what_one_seed_alone_would_say_stands_beside():
+    def scores(seed, of_ce, of_focal):
+        return [
+            row(loss, method, "adaece", "adaece", value, seed=seed)
+            for loss, fts in (("ce", of_ce), ("focal-2", of_focal))
+            for method, value in (("ts", 0.03), ("fts", fts))
+        ]
+
+    found = checks_of(*scores(1, 0.02, 0.02), *scores(2, 0.035, 0.05))["fts_better_share"]
+    assert (found.value, found.least_by_seed, found.most_by_seed) == (0.5, 0.0, 1.0)
+    alone = checks_of(*scores(1, 0.02, 0.02))["fts_better_share"]
+    assert (alone.value, alone.least_by_seed, alone.most_by_seed) == (1.0, None, None)
 
 
 def test_gain_from_the_criterion():
@@ -148,7 +163,9 @@ def evidence(tmp_path):
     path.parent.mkdir(parents=True)
     with path.open("w", newline="") as target:
         writer = csv.writer(target)
-        writer.writerows([("check", "value", "n", "detail"), ("share", "0.5", "4", "two of four")])
+        writer.writerow(field.name for field in fields(experiments.Check))
+        writer.writerow(("share", "0.5", "4", "two of four", "", ""))
+        writer.writerow(("seeds", "0.5", "4", "two of four", "0.25", "0.75"))
     return Evidence(tmp_path)
 
 
@@ -167,6 +184,24 @@ def test_evaluators_use_the_tolerance(evidence, evaluator, arguments, agrees):
     finding = evaluator(Claim(), evidence, check="share", **arguments)
     assert finding.agrees is agrees
     assert finding.measured == "0.5 (two of four; n = 4)"
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "arguments", "unanimous"),
+    [
+        (runs_at_least, {"bound": 0.6}, False),
+        (runs_at_least, {"bound": 0.3}, True),
+        (runs_at_least, {"bound": 0.9}, True),
+        (runs_at_most, {"bound": 0.9}, True),
+        (runs_at_most, {"bound": 0.5}, False),
+        (runs_within, {"low": 0.3, "high": 0.7}, True),
+        (runs_within, {"low": 0.4, "high": 0.6}, False),
+    ],
+)
+def test_a_verdict_that_hangs_on_the_seeds_says_so(evidence, evaluator, arguments, unanimous):
+    measured = evaluator(Claim(), evidence, check="seeds", **arguments).measured
+    words = "0.5 (two of four; n = 4; one seed alone: 0.25 to 0.75"
+    assert measured == words + (")" if unanimous else ", not all with this verdict)")
 
 
 def test_claims_without_evidence_are_not_run(tmp_path):
