@@ -16,8 +16,8 @@ rule calibrate:
     conda:
         "../envs/calibration.yaml"
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/calibrate.py"),
         spec=calibration_spec,

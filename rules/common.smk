@@ -28,6 +28,11 @@ wildcard_constraints:
     seed=r"\d+",
 
 
+def growing(first):
+    """Return a resource that each attempt asks more of: what was killed for memory or time may need it."""
+    return lambda wildcards, attempt: first * attempt
+
+
 def run_of(wildcards):
     """Return the run that a job's wildcards name."""
     return GRID[wildcards.dataset, wildcards.model, wildcards.loss, int(wildcards.seed)]
@@ -94,4 +99,9 @@ onstart:
 
 
 onerror:
-    print(failures.report(workflow.scheduler.failed), file=sys.stderr)
+    print(
+        failures.report(
+            workflow.scheduler.failed, on_cluster=not workflow.local_exec
+        ),
+        file=sys.stderr,
+    )

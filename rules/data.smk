@@ -15,8 +15,8 @@ rule fetch_data:
     conda:
         "../envs/data.yaml"
     resources:
-        mem_mb=3000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(240),
     params:
         *code_version("workflow_scripts/fetch_data.py"),
         spec=data_spec,
@@ -42,8 +42,8 @@ rule inspect_data:
     conda:
         "../envs/data.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         *code_version("workflow_scripts/inspect_data.py"),
     shell:

@@ -10,8 +10,7 @@ RECOVERY = recovery_layout.Plan(
 rule recovery_human:
     """How people labelled the test samples of one dataset, fetched or read from the user's file, and checked."""
     input:
-        logits=RECOVERY.human_logits,
-        file=RECOVERY.human_sources,
+        RECOVERY.human_sources,
     output:
         human="results/human_labels/{dataset}.npz",
     log:
@@ -19,15 +18,14 @@ rule recovery_human:
     conda:
         "../envs/data.yaml"
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(2000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/recovery_human.py"),
         spec=RECOVERY.human_spec,
     shell:
         "python -m workflow_scripts.recovery_human"
         " --spec {params.spec:q}"
-        " --logits {input.logits:q}"
         " --output {output.human:q}"
         " > {log:q} 2>&1"
 
@@ -46,8 +44,8 @@ rule recover:
     conda:
         "../envs/calibration.yaml"
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(2000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/recover.py"),
         spec=RECOVERY.spec,
@@ -84,8 +82,8 @@ rule recovery_tables:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/recovery_tables.py"),
         spec=RECOVERY.summary_spec,
@@ -118,8 +116,8 @@ rule recovery_figures:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/recovery_figures.py"),
         spec=RECOVERY.figures_spec,

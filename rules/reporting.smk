@@ -31,8 +31,8 @@ rule aggregate:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(8000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/aggregate.py"),
         spec=runs_spec,
@@ -59,8 +59,8 @@ rule diagnose:
     conda:
         "../envs/calibration.yaml"
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/diagnose.py"),
         spec=report_settings(REPORT, "criterion", "resamples"),
@@ -95,8 +95,8 @@ rule tables:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/tables.py", *PUBLISHED),
         spec=report_settings(REPORT, "metric", "criterion"),
@@ -130,8 +130,8 @@ rule statistics:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/statistics.py"),
         spec=report_settings(REPORT, "metric", "criterion"),
@@ -185,8 +185,8 @@ rule figures:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/figures.py", *PUBLISHED),
         spec=report_settings(REPORT, "metric", "criterion"),
@@ -219,8 +219,8 @@ rule figures_reliability:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/figures_reliability.py"),
         spec=report_settings(REPORT, "reliability_methods"),
@@ -273,8 +273,8 @@ rule figures_search:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/figures_search.py"),
         spec=report_settings(REPORT, "criterion"),
@@ -320,8 +320,8 @@ rule figures_training:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/figures_training.py"),
     shell:
@@ -350,8 +350,8 @@ rule experiment_checks:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/experiment_checks.py", *PUBLISHED),
     shell:
@@ -381,8 +381,8 @@ rule claims:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         *code_version("workflow_scripts/claims.py", *CLAIMS),
     shell:
@@ -416,8 +416,8 @@ rule report:
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/report.py", *TEMPLATES),
         spec=whole_spec,

@@ -31,8 +31,8 @@ rule theory_bounds:
     conda:
         "../envs/theory.yaml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         *code_version("workflow_scripts/theory_bounds.py"),
         spec=theory_spec,
@@ -55,8 +55,8 @@ rule theory_certificate:
     conda:
         "../envs/theory.yaml"
     resources:
-        mem_mb=1000,
-        runtime=30,
+        mem_mb=growing(1000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_certificate.py"),
         spec=theory_spec,
@@ -79,8 +79,8 @@ rule theory_matching:
     conda:
         "../envs/theory.yaml"
     resources:
-        mem_mb=1000,
-        runtime=30,
+        mem_mb=growing(1000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_matching.py"),
         spec=theory_spec,
@@ -103,8 +103,8 @@ rule theory_thresholds:
     conda:
         "../envs/theory.yaml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         *code_version("workflow_scripts/theory_thresholds.py"),
         spec=theory_spec,
@@ -129,8 +129,8 @@ rule theory_linear_model:
     conda:
         "../envs/theory.yaml"
     resources:
-        mem_mb=1000,
-        runtime=30,
+        mem_mb=growing(1000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_linear_model.py"),
         spec=theory_spec,
@@ -153,8 +153,8 @@ rule theory_checks:
     conda:
         "../envs/theory.yaml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         *code_version("workflow_scripts/theory_checks.py"),
     shell:
@@ -186,8 +186,8 @@ rule theory_figures:
     conda:
         "../envs/theory.yaml"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         *code_version("workflow_scripts/theory_figures.py"),
     shell:

@@ -19,7 +19,7 @@ rule train:
         "../envs/training.yaml"
     threads: training_threads
     resources:
-        mem_mb=4000,
+        mem_mb=growing(4000),
         runtime=1440,
     params:
         *code_version("workflow_scripts/train.py"),
@@ -54,8 +54,8 @@ rule dump_logits:
         "../envs/training.yaml"
     threads: training_threads
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/dump_logits.py"),
         spec=training_spec,
@@ -82,8 +82,8 @@ rule import_logits:
     conda:
         "../envs/calibration.yaml"
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(2000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/import_logits.py"),
         spec=import_spec,

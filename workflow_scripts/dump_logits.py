@@ -4,6 +4,7 @@ from workflow_scripts.entry import start
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", required=True, type=Path)
     arguments = parser.parse_args(argv)
     spec = spec_from_json(arguments.spec)
-    device = choose_device(spec.recipe)
-    configure_torch(spec.recipe, device)
+    # Prediction needs no GPU, and on a cluster only training asks for one.
+    recipe = replace(spec.recipe, device="auto") if spec.recipe.device == "cuda" else spec.recipe
+    device = choose_device(recipe)
+    configure_torch(recipe, device)
     data = prepared.load(arguments.data, memory_map=True)
     arrays = dump_logits(spec, data, arguments.weights, device)
     with atomic_output(arguments.output) as partial:

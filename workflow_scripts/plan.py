@@ -9,26 +9,21 @@ from pathlib import Path
 
 from focalcal.training.plan import dataset_size, make_plan, plan_text
 from focalcal.workflow import grid
-from focalcal.workflow.io import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the plan of the whole configuration in `--spec`, and write it to `--output` if given."""
+    """Print the plan of the whole configuration in `--spec`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, help="the whole configuration as JSON")
-    parser.add_argument("--output", type=Path, help="also write the plan to this file")
     arguments = parser.parse_args(argv)
     config = json.loads(arguments.spec)
     runs = grid.build(config, ROOT)
     sizes = {name: dataset_size(json.loads(runs.data_spec(name))) for name in runs.datasets}
     trained = [(entry.dataset, entry.model, entry.recipe) for entry in runs if entry.imported is None]
     rows = make_plan(trained, sizes, config["recipes"], config["plan"]["images_per_second"])
-    text = plan_text(rows, sizes)
-    if arguments.output:
-        write_text(arguments.output, text)
-    print(text, end="")
+    print(plan_text(rows, sizes), end="")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from focalcal.calibration import logits_io
-from focalcal.calibration.recovery_human import read_human_labels
+from focalcal.calibration.recovery_human import read_distributions
 from focalcal.data.fetch import cache_folder
 from focalcal.data.human_labels import obtain_human_labels
 from focalcal.data.registry import load_entry
 from focalcal.reporting.recovery_layout import DOWNLOAD
-from focalcal.workflow.errors import UserError
 from focalcal.workflow.io import atomic_output
 
 
@@ -23,22 +21,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Write one dataset's human labels."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="JSON: dataset, base, source")
-    parser.add_argument("--logits", required=True, type=Path, help="logits of one of its runs, .npz")
     parser.add_argument("--cache", type=Path, help="for downloads; default as for datasets")
     parser.add_argument("--output", required=True, type=Path, help="checked distributions to write, .npz")
     arguments = parser.parse_args(argv)
-    test = logits_io.load(arguments.logits).test
-    base, source = arguments.spec["base"], arguments.spec["source"]
-    if source == DOWNLOAD:
-        entry = load_entry(base)
-        if "human_labels" not in entry:
-            raise UserError(
-                f"recovery.human_labels.{arguments.spec['dataset']}: dataset {base!r} has no known source of "
-                f"human labels; give the path of a file instead"
-            )
-        probs = obtain_human_labels(base, entry, cache_folder(arguments.cache), test.labels)
-    else:
-        probs = read_human_labels(source, test.labels, test.logits.shape[1])
+    path = arguments.spec["source"]
+    if path == DOWNLOAD:
+        base = arguments.spec["base"]
+        path = obtain_human_labels(base, load_entry(base), cache_folder(arguments.cache), read_distributions)
+    probs = read_distributions(path)
     with atomic_output(arguments.output) as partial:
         np.savez(partial, probs=probs)
 

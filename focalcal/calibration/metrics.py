@@ -126,6 +126,18 @@ def width_index(values: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
     return np.searchsorted(inner_edges(bins), values, side="left")
 
 
+def reliability(
+    confidences: NDArray[np.float64], correct: NDArray[np.bool_], bins: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return samples, mean confidence and accuracy of each bin of equal width, NaN where it is empty."""
+    index = width_index(confidences, bins)
+    count = np.bincount(index, minlength=bins)
+    sums = (np.bincount(index, weights, bins) for weights in (confidences, correct))
+    with np.errstate(invalid="ignore"):
+        confidence, accuracy = (total / count for total in sums)
+    return count, confidence, accuracy
+
+
 def equal_mass_edges(confidences: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
     """Return the `bins + 1` edges of M20's released equal-mass binning ("authors")."""
     count = len(confidences)

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import focal_table, metrics
 from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.logits_io import LARGEST_LOGIT
 from focalcal.theory.psi import log_psi
 
-LARGEST_LOGIT = 1e300
-"""Above this a difference of two logits, divided by a small temperature, could overflow float64."""
 SMALLEST_TEMPERATURE = 1e-4
 OMITTED = 1e-13
 """What all classes together may contribute to a normaliser and still be left out of it."""

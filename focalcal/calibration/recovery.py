@@ -114,14 +114,11 @@ def unknown_gamma(loss: str) -> str:
 
 def reliability_bins(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int) -> dict[str, list]:
     """Return samples, mean confidence and accuracy of each of `bins` bins `(low, high]`, None where empty."""
-    confidence, correct = probs.max(axis=1), probs.argmax(axis=1) == labels
-    index = metrics.width_index(confidence, bins)
-    count = np.bincount(index, minlength=bins)
-    sums = [np.bincount(index, weights=values, minlength=bins) for values in (confidence, correct)]
-    means = [
-        [float(total / size) if size else None for total, size in zip(s, count, strict=True)] for s in sums
-    ]
-    return {"count": count.tolist(), "confidence": means[0], "accuracy": means[1]}
+    count, *means = metrics.reliability(probs.max(axis=1), probs.argmax(axis=1) == labels, bins)
+    confidence, accuracy = (
+        [float(mean) if size else None for mean, size in zip(values, count, strict=True)] for values in means
+    )
+    return {"count": count.tolist(), "confidence": confidence, "accuracy": accuracy}
 
 
 def check_posterior(split: Split, name: str) -> None:

@@ -17,17 +17,37 @@ LEAST_AGREEMENT = 0.5
 
 
 def read_human_labels(path: str | os.PathLike[str], labels: NDArray[np.int64], classes: int) -> NDArray:
+    """Return the distributions of a file, float64 (n, classes), for the test samples of one run.
+
+    `labels` (n,) are the test labels of the run. A UserError says what does not fit.
+    """
+    probs = read_distributions(path)
+    allowed = (len(labels), classes)
+    if probs.shape != allowed:
+        raise UserError(
+            f"human labels {path} have shape {probs.shape}; allowed: {allowed}, a row a test sample in the "
+            f"order of the test labels"
+        )
+    agreement = float((probs.argmax(axis=1) == labels).mean())
+    if agreement < LEAST_AGREEMENT:
+        raise UserError(
+            f"human labels {path} agree with {agreement:.0%} of the test labels; allowed: "
+            f"{LEAST_AGREEMENT:.0%} or more; bring their rows into the order of the test samples"
+        )
+    return probs
+
+
+def read_distributions(path: str | os.PathLike[str]) -> NDArray[np.float64]:
     """Return the distributions of a `.npy` file, or of array `probs` of a `.npz` file, float64 (n, classes).
 
-    `labels` (n,) are the test labels of the run they are for. A UserError says what does not fit.
+    A UserError says what is wrong with them.
     """
     path = Path(path)
     probs = _read(path)
-    allowed = (len(labels), classes)
-    if probs.dtype.kind not in "fiu" or probs.shape != allowed:
+    if probs.dtype.kind not in "fiu" or probs.ndim != 2:
         raise UserError(
-            f"human labels {path} have shape {probs.shape} and dtype {probs.dtype}; allowed: numbers of "
-            f"shape {allowed}, a row a test sample in the order of the test labels"
+            f"human labels {path} have shape {probs.shape} and dtype {probs.dtype}; allowed: numbers, a row "
+            f"a test sample, a column a class"
         )
     probs = probs.astype(np.float64)
     sums = probs.sum(axis=1)
@@ -35,12 +55,6 @@ def read_human_labels(path: str | os.PathLike[str], labels: NDArray[np.int64], c
         raise UserError(
             f"human labels {path} have row sums from {sums.min():g} to {sums.max():g}, smallest value "
             f"{probs.min():g}; allowed: rows of shares that sum to 1; divide counts by their row's sum"
-        )
-    agreement = float((probs.argmax(axis=1) == labels).mean())
-    if agreement < LEAST_AGREEMENT:
-        raise UserError(
-            f"human labels {path} agree with {agreement:.0%} of the test labels; allowed: "
-            f"{LEAST_AGREEMENT:.0%} or more; bring their rows into the order of the test samples"
         )
     return probs / sums[:, None]
 

@@ -64,11 +64,7 @@ def choose_fits(fits: Sequence[Mapping[str, Any]], criterion: str) -> dict[str, 
 
 def reliability_bins(confidence: NDArray, correct: NDArray, bins: int) -> dict[str, list]:
     """Return count, mean confidence and accuracy of each bin (lo, hi] of equal width, None where empty."""
-    index = metrics.width_index(confidence, bins)
-    count = np.bincount(index, minlength=bins)
-    sums = [np.bincount(index, weights, bins) for weights in (confidence, correct)]
-    with np.errstate(invalid="ignore"):
-        confidences, accuracies = (total / count for total in sums)
+    count, confidences, accuracies = metrics.reliability(confidence, correct, bins)
     return {
         "count": count.tolist(),
         "confidence": _rounded(confidences),

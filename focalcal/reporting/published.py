@@ -37,16 +37,6 @@ def load_results(folder: Path = FOLDER) -> pd.DataFrame:
     return cells
 
 
-def load_text_numbers(folder: Path = FOLDER) -> pd.DataFrame:
-    """Return the numbers printed in running text, captions and slides.
-
-    Columns: paper, place, quantity, dataset, model, loss, low, high, unit, quote, note. `low` and `high` are
-    equal where one value is printed; `quote` is the sentence it stands in.
-    """
-    numbers = _read(folder / "text_numbers.csv")
-    return numbers.astype({"low": float, "high": float})
-
-
 def load_c21_statements(folder: Path = FOLDER) -> pd.DataFrame:
     """Return what C21's text says about ECE-raw and ECE-Psi of a paradigm, dataset and model.
 

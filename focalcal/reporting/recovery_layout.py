@@ -104,20 +104,15 @@ class Plan:
         return [human_file(wildcards.dataset)] if wildcards.dataset in self._human else []
 
     def human_spec(self, wildcards: Any) -> str:
-        """Return all that determines the human labels of a dataset besides its test labels."""
+        """Return all that determines the human labels of a dataset."""
         dataset = wildcards.dataset
         base = (self._settings.get(dataset) or {}).get("base", dataset)
-        return json.dumps({"dataset": dataset, "base": base, "source": self._human[dataset]}, sort_keys=True)
+        return json.dumps({"base": base, "source": self._human[dataset]}, sort_keys=True)
 
     def human_sources(self, wildcards: Any) -> list[str]:
         """Return the user's own file of human labels: one or none."""
         source = self._human[wildcards.dataset]
         return [] if source == DOWNLOAD else [source]
-
-    def human_logits(self, wildcards: Any) -> str:
-        """Return the logits of the first run of a dataset, which tell the order of its test samples."""
-        first = next(run for run in self._runs.values() if run.dataset == wildcards.dataset)
-        return f"results/runs/{first.path}/logits.npz"
 
     @property
     def human_datasets(self) -> list[str]:

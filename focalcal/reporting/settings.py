@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 DEFAULTS: Mapping[str, Any] = {
-    "title": "focalcal",
     "metric": "ece",
     "criterion": "ece",
     "resamples": 1000,

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 ADVICE = (
-    "All that does not need them is done. Read the ends of these logs; of a job that SLURM killed, also "
-    "logs/slurm/. After a repair start the same command again: finished jobs are not repeated, and training "
-    "goes on from its checkpoint. To go on without a run, take it out of 'runs' in the configuration."
+    "Read the ends of these logs. After a repair start the same command again: finished jobs are not "
+    "repeated, and training goes on from its checkpoint. To go on without a run, take it out of 'runs' in "
+    "the configuration."
 )
+CLUSTER_ADVICE = "Of a job that SLURM killed, see also logs/slurm/."
 
 
-def report(failed: Iterable[Any]) -> str:
+def report(failed: Iterable[Any], *, on_cluster: bool) -> str:
     """Return a text that names each of Snakemake's failed jobs, group jobs too, with its log, and what to do.
 
     Of a group only the jobs that had started are named: the last of them is the one that failed.
@@ -19,7 +20,8 @@ def report(failed: Iterable[Any]) -> str:
     lines = sorted(line for job in failed for line in _lines(job))
     if not lines:
         return ""
-    return "\n".join([f"Failed for good: {len(lines)}", *lines, ADVICE])
+    advice = [ADVICE, CLUSTER_ADVICE] if on_cluster else [ADVICE]
+    return "\n".join([f"Failed for good: {len(lines)}", *lines, *advice])
 
 
 def _lines(job: Any) -> list[str]:

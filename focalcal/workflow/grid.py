@@ -14,13 +14,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from focalcal.calibration import catalogue as calibration_catalogue
 from focalcal.data import registry
 from focalcal.training import catalogue as training_catalogue
+from focalcal.workflow.config_checks import check_sections
 from focalcal.workflow.errors import UserError
 from focalcal.workflow.validation import check_against_schema, shown, unknown_name
 
-MAXIMUM_GRID_POINTS = 100_000
 RUN_SECTIONS = ("runs", "logits", "datasets", "recipes", "calibration", "recovery")
 
 
@@ -61,7 +60,13 @@ class Grid:
         return iter(self._runs.values())
 
     def __getitem__(self, identity: tuple[str, str, str, int]) -> Run:
-        return self._runs[identity]
+        try:
+            return self._runs[identity]
+        except KeyError:
+            dataset, model, loss, seed = identity
+            raise UserError(
+                f"{dataset}/{model}/{loss}/seed{seed} is no run of this configuration; add it to 'runs'"
+            ) from None
 
     def constraint(self, wildcard: str) -> str:
         """Return a regular expression that matches exactly the values of one wildcard."""
@@ -142,10 +147,7 @@ def build(config: Mapping[str, Any], root: Path, *, read_logits: bool = False) -
     check_against_schema(config, root / "schemas" / "config.schema.yaml")
     runs = _all_runs(config, root)
     _check_unique(runs)
-    _check_calibration(config["calibration"])
-    criterion = config["report"].get("criterion")
-    if criterion is not None and criterion not in config["calibration"]["criteria"]:
-        raise unknown_name("config key 'report.criterion'", criterion, config["calibration"]["criteria"])
+    check_sections(config, {run.dataset for run in runs}, root)
     if read_logits:
         _check_logits(config["logits"])
     return Grid(config, runs, root)
@@ -242,24 +244,6 @@ def _check_unique(runs: list[Run]) -> None:
         raise UserError(
             f"config keys 'runs' and 'logits' describe the run {repeated[0]} more than once; "
             f"allowed: each dataset, model, loss and seed once; remove it from all but one block"
-        )
-
-
-def _check_calibration(section: Mapping[str, Any]) -> None:
-    """Raise a UserError for an unknown method or a temperature grid that is empty or absurdly large."""
-    for method in section["methods"]:
-        if method not in calibration_catalogue.METHODS:
-            raise unknown_name("config key 'calibration.methods'", method, calibration_catalogue.METHODS)
-    start, stop, step = (section["temperatures"][name] for name in ("start", "stop", "step"))
-    if stop < start:
-        raise UserError(
-            f"config key 'calibration.temperatures.stop' is {stop}; allowed: at least start, which is {start}"
-        )
-    points = (stop - start) / step * len(section["gammas"])
-    if points > MAXIMUM_GRID_POINTS:
-        raise UserError(
-            f"config key 'calibration.temperatures.step' is {step}, which makes {points:.0f} grid points; "
-            f"allowed: at most {MAXIMUM_GRID_POINTS}; take a larger step or fewer gammas"
         )
 
 

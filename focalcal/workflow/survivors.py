@@ -16,6 +16,8 @@ from focalcal.workflow.errors import UserError
 JOB_NAME_PREFIX = "focalcal_"
 """What `slurm-jobname-prefix` in profiles/slurm makes every job's name begin with."""
 
+SECONDS_TO_ANSWER = 120
+
 COMMAND = "python -m workflow_scripts.survivors"
 
 
@@ -78,7 +80,14 @@ def _task(comment: str) -> str:
 
 
 def _slurm(*command: str) -> str:
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    try:
+        result = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=SECONDS_TO_ANSWER
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(
+            f"'{command[0]}' did not answer in {SECONDS_TO_ANSWER} s; try again when SLURM does"
+        ) from None
     if result.returncode:
         raise UserError(f"'{command[0]}' failed: {result.stderr.strip()}; try again when SLURM answers")
     return result.stdout

@@ -43,6 +43,7 @@ _LIMITS = {
 
 def check_against_schema(config: Mapping[str, Any], schema_path: Path) -> None:
     """Raise a UserError that names key, value and what is allowed, unless `config` satisfies the schema."""
+    _check_plain(config, [])
     # Imported here: a job that is given its spec needs no schema, and these cost a tenth of a second.
     import jsonschema  # noqa: PLC0415
     from referencing import Registry  # noqa: PLC0415
@@ -56,7 +57,6 @@ def check_against_schema(config: Mapping[str, Any], schema_path: Path) -> None:
     errors = sorted(validator.iter_errors(config), key=lambda error: (len(error.path), str(error.path)))
     if errors:
         raise UserError(_describe(errors[0], schemas, schema_path.name))
-    _check_finite(config, [])
 
 
 def read_schemas(folder: Path) -> dict[str, Any]:
@@ -134,13 +134,16 @@ def _meaning(error: "ValidationError", schemas: dict[str, Any], root: str) -> st
     return description
 
 
-def _check_finite(value: object, path: list[str | int]) -> None:
-    """Raise a UserError for a NaN or an infinity: YAML can say them, and no limit catches a NaN."""
+def _check_plain(value: object, path: list[str | int]) -> None:
+    """Raise a UserError for what a schema lets pass: NaN, an infinity, a key that is no text."""
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"config key {_dotted(path)!r} is {shown(value)}; allowed: a finite number")
     if isinstance(value, Mapping | list):
         for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-            _check_finite(item, [*path, key])
+            if isinstance(value, Mapping) and not isinstance(key, str):
+                name = _dotted([*path, str(key)])
+                raise UserError(f"config key {name!r} is no text; allowed: a text; put it into quotes")
+            _check_plain(item, [*path, key])
 
 
 def _dotted(path: Iterable[str | int]) -> str:

@@ -11,10 +11,16 @@ PROFILES = ROOT / "profiles"
 
 
 @pytest.fixture(scope="module")
-def full_grid(tmp_path_factory):
-    """The dry run of the largest paper grid, as (rule, resources) of each job."""
+def project(tmp_path_factory):
+    """The sources alone."""
     project = Project(tmp_path_factory.mktemp("profile") / "project")
     copy_sources(project.root)
+    return project
+
+
+@pytest.fixture(scope="module")
+def full_grid(project):
+    """The dry run of the largest paper grid, as (rule, resources) of each job."""
     overlay = "configs/komisarenko2024.yaml"
     output = project.snakemake("-n", "--profile", "profiles/slurm", "--configfile", overlay)
     blocks = re.findall(
@@ -33,6 +39,24 @@ def test_every_job_has_memory_and_a_time_limit(full_grid):
     for rule, resources in full_grid:
         assert int(resources["mem_mb"]) >= 400, f"{rule}: Snakemake alone needs more"
         assert int(resources["runtime"]) > 0
+
+
+def test_every_rule_asks_for_more_when_it_is_tried_again():
+    for path in (ROOT / "rules").glob("*.smk"):
+        for rule in re.split(r"^rule ", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
+            name, _, resources = rule.partition("resources:")
+            if resources:
+                assert "mem_mb=growing(" in resources, name
+                assert "runtime=growing(" in resources or name.startswith("train:"), name
+
+
+def test_human_labels_come_from_outside_the_submission_of_a_run(project):
+    """A submission that waits for a job which waits for the same submission cannot be planned."""
+    overlay = project.root / "human.yaml"
+    overlay.write_text("recovery: {human_labels: {cifar10: download}}\n", encoding="utf-8")
+    configs = ("--configfile", "configs/cifar10-cpu.yaml", "human.yaml")
+    planned = project.planned("--profile", "profiles/slurm", *configs)
+    assert planned["recovery_human"] == 1
 
 
 def test_training_is_warned_before_its_limit(full_grid):

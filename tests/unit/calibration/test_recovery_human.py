@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from focalcal.calibration.logits_io import RunLogits, Split, write
 from focalcal.calibration.recovery_human import read_human_labels
 from focalcal.workflow.errors import UserError
 from workflow_scripts import recovery_human as script
@@ -27,8 +26,9 @@ def test_a_npy_and_a_npz_file(tmp_path):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (HUMAN[:3], r"shape \(3, 3\) and dtype float64; allowed: numbers of shape \(4, 3\)"),
-        (HUMAN[:, :2], r"shape \(4, 2\)"),
+        (HUMAN[:3], r"shape \(3, 3\); allowed: \(4, 3\), a row a test sample"),
+        (np.full((4, 2), 0.5), r"shape \(4, 2\)"),
+        (HUMAN[0], r"shape \(3,\) and dtype float64; allowed: numbers, a row a test sample"),
         (HUMAN.astype(str), "dtype <U"),
         (50 * HUMAN, "row sums from 50 to 50.*divide counts by their row's sum"),
         (np.where(HUMAN == 0, -0.1, HUMAN), "smallest value -0.1"),
@@ -55,38 +55,24 @@ def test_unreadable_files_are_said(tmp_path):
         read_human_labels(tmp_path / "other.npz", LABELS, 3)
 
 
-def spec_of(source, base="cifar10"):
-    return json.dumps({"dataset": base, "base": base, "source": str(source)})
-
-
-def write_logits(path, labels, classes=3):
-    split = Split(np.zeros((len(labels), classes)), labels)
-    write(path, RunLogits(split, split))
+def spec_of(source):
+    return json.dumps({"base": "cifar10", "source": str(source)})
 
 
 def test_the_entry_point_reads_the_users_file(tmp_path):
-    write_logits(tmp_path / "logits.npz", LABELS)
     np.save(tmp_path / "h.npy", HUMAN)
-    argv = ["--spec", spec_of(tmp_path / "h.npy"), "--logits", str(tmp_path / "logits.npz")]
+    argv = ["--spec", spec_of(tmp_path / "h.npy")]
     script.main([*argv, "--output", str(tmp_path / "out.npz")])
     np.testing.assert_allclose(read_human_labels(tmp_path / "out.npz", LABELS, 3), HUMAN, rtol=1e-15)
 
 
 def test_the_entry_point_takes_a_download_from_the_cache(tmp_path):
     labels = np.arange(30) % 10
-    write_logits(tmp_path / "logits.npz", labels, 10)
     (tmp_path / "cache" / "cifar10").mkdir(parents=True)
     np.save(tmp_path / "cache" / "cifar10" / "cifar10h-probs.npy", np.eye(10)[labels])
-    argv = ["--spec", spec_of("download"), "--logits", str(tmp_path / "logits.npz")]
+    argv = ["--spec", spec_of("download")]
     script.main([*argv, "--cache", str(tmp_path / "cache"), "--output", str(tmp_path / "out.npz")])
     np.testing.assert_array_equal(read_human_labels(tmp_path / "out.npz", labels, 10), np.eye(10)[labels])
-
-
-def test_a_dataset_without_a_source_needs_a_path(tmp_path):
-    write_logits(tmp_path / "logits.npz", LABELS)
-    argv = ["--spec", spec_of("download", "digits"), "--logits", str(tmp_path / "logits.npz")]
-    with pytest.raises(UserError, match=r"human_labels\.digits: dataset 'digits' has no known source"):
-        script.main([*argv, "--output", str(tmp_path / "out.npz")])
 
 
 @pytest.mark.skipif(

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from focalcal.calibration.recovery_human import read_distributions, read_human_labels
 from focalcal.data.human_labels import obtain_human_labels
 from focalcal.workflow.errors import UserError
 from tests.unit.data.test_download import CONTENT
@@ -23,31 +24,30 @@ def as_npy(tmp_path, values):
 
 
 def entry_of(*bases):
-    return {"classes": 10, "human_labels": {"name": "probs.npy", "bases": list(bases)}}
+    return {"human_labels": {"name": "probs.npy", "bases": list(bases)}}
 
 
 def test_served_and_then_cached(server, quick, tmp_path):
     route = server.add("probs.npy", as_npy(tmp_path, probabilities()))
     entry = entry_of("http://first.invalid/", server.base)
     for _ in range(2):
-        values = obtain_human_labels("set", entry, tmp_path, LABELS, quick)
-        np.testing.assert_array_equal(values, probabilities())
+        path = obtain_human_labels("set", entry, tmp_path, read_distributions, quick)
+        np.testing.assert_allclose(read_distributions(path), probabilities(), rtol=1e-15)
     assert len(route.requests) == 1
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (probabilities()[:, :9], r"has shape \(40, 9\); allowed: \(40, 10\)"),
-        (probabilities() * 1.01, r"sums to 1 only within 0\.01"),
-        (probabilities()[::-1], "agrees with only 0% of the labels; allowed: 90% or more"),
+        (probabilities()[0], r"have shape \(10,\) and dtype float64"),
+        (probabilities() * 1.01, r"row sums from 1\.01 to 1\.01"),
         (np.array([object()] * 3), "cannot be read as a NumPy array"),
     ],
 )
 def test_a_wrong_file_is_told_and_removed(server, quick, tmp_path, values, message):
     server.add("probs.npy", as_npy(tmp_path, values))
     with pytest.raises(UserError, match=message) as caught:
-        obtain_human_labels("set", entry_of(server.base), tmp_path, LABELS, quick)
+        obtain_human_labels("set", entry_of(server.base), tmp_path, read_distributions, quick)
     assert f"By hand: put probs.npy into {tmp_path / 'set'} and run again" in str(caught.value)
     assert not (tmp_path / "set" / "probs.npy").exists()
 
@@ -56,14 +56,14 @@ def test_a_wrong_file_placed_by_hand_is_told_and_kept(quick, tmp_path):
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "probs.npy").write_bytes(CONTENT)
     with pytest.raises(UserError, match=r"probs\.npy cannot be read"):
-        obtain_human_labels("set", entry_of("http://first.invalid/"), tmp_path, LABELS, quick)
+        obtain_human_labels("set", entry_of("http://first.invalid/"), tmp_path, read_distributions, quick)
     assert (tmp_path / "set" / "probs.npy").exists()
 
 
 def test_offline_every_address_is_listed(quick, tmp_path):
     entry = entry_of("http://first.invalid/", "http://second.invalid/")
     with pytest.raises(UserError, match=r"\(1\) http://first\.invalid/probs\.npy: .*\(2\) http://second"):
-        obtain_human_labels("set", entry, tmp_path, LABELS, quick)
+        obtain_human_labels("set", entry, tmp_path, read_distributions, quick)
 
 
 def test_the_real_file_against_the_real_labels(quick, tmp_path):
@@ -77,5 +77,6 @@ def test_the_real_file_against_the_real_labels(quick, tmp_path):
     values = np.load(human)["probs"]
     (tmp_path / "cifar10").mkdir()
     np.save(tmp_path / "cifar10" / "probs.npy", values)
-    read = obtain_human_labels("cifar10", entry_of(), tmp_path, labels, quick)
+    path = obtain_human_labels("cifar10", entry_of(), tmp_path, read_distributions, quick)
+    read = read_human_labels(path, labels, 10)
     assert (read.argmax(axis=1) == labels).mean() > 0.98

@@ -245,19 +245,6 @@ def test_a_cell_printed_differently_is_an_error(m20):
         published.unique_cells(wrong)
 
 
-def test_text_numbers():
-    numbers = published.load_text_numbers()
-    assert numbers.groupby("paper").size().to_dict() == {"C21": 12, "K24": 27, "M20": 9}
-    assert (numbers["low"] <= numbers["high"]).all()
-    assert not numbers.duplicated(["paper", "place", "quantity"]).any()
-    tight = only(numbers, quantity="tightest bounds, gamma 4, logits in (-20, 20)")
-    assert (tight["low"], tight["high"]) == (0.206, 0.218)
-    slide = only(numbers, quantity="focal minimiser for a true probability 0.9 at gamma 3, positive class")
-    assert slide["low"] == 0.65
-    sums = numbers[numbers["place"] == "slides, main result"]
-    assert sums["low"].sum() == pytest.approx(3.0)
-
-
 def test_c21_statements():
     statements = published.load_c21_statements()
     best = statements[statements["statement"] == "best gamma"]

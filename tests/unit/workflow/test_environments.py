@@ -19,6 +19,11 @@ def test_an_environment_has_the_pins_of_requirements(path):
     assert pins.items() <= PINS.items()
 
 
+def test_every_requirement_is_pinned():
+    lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+    assert all("==" in line for line in lines if line and not line.startswith("#"))
+
+
 def test_every_environment_is_used_by_a_rule():
     rules = "".join(path.read_text("utf-8") for path in (ROOT / "rules").glob("*.smk"))
     assert {f"../envs/{path.name}" for path in ENVIRONMENTS} == set(re.findall(r'"(\.\./envs/[^"]+)"', rules))

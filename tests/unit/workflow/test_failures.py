@@ -1,6 +1,6 @@
 from types import SimpleNamespace
 
-from focalcal.workflow.failures import ADVICE, report
+from focalcal.workflow.failures import ADVICE, CLUSTER_ADVICE, report
 
 
 def job(rule, log, **wildcards):
@@ -24,24 +24,31 @@ def test_names_each_job_with_its_wildcards_and_log():
         "  train loss=ce, seed=2: logs/b.log",
         ADVICE,
     ]
-    assert report(failed).splitlines() == expected
+    assert report(failed, on_cluster=False).splitlines() == expected
 
 
 def test_of_a_group_only_jobs_that_had_started_are_named(tmp_path):
     started = tmp_path / "started.log"
     started.touch()
     failed = group(job("dump_logits", str(started), seed="1"), job("calibrate", "logs/never.log", seed="1"))
-    assert report([failed]).splitlines()[:2] == ["Failed for good: 1", f"  dump_logits seed=1: {started}"]
+    assert report([failed], on_cluster=False).splitlines()[:2] == [
+        "Failed for good: 1",
+        f"  dump_logits seed=1: {started}",
+    ]
 
 
 def test_of_a_group_that_never_started_all_are_named():
     failed = group(job("dump_logits", "logs/a.log"), job("calibrate", "logs/b.log"))
-    assert report([failed]).startswith("Failed for good: 2\n")
+    assert report([failed], on_cluster=False).startswith("Failed for good: 2\n")
 
 
 def test_job_without_a_log_is_named_all_the_same():
-    assert "  plan: no log\n" in report([job("plan", None)])
+    assert "  plan: no log\n" in report([job("plan", None)], on_cluster=False)
 
 
 def test_nothing_failed_nothing_said():
-    assert report([]) == ""
+    assert report([], on_cluster=False) == ""
+
+
+def test_on_a_cluster_its_own_logs_are_named_too():
+    assert report([job("plan", None)], on_cluster=True).splitlines()[-2:] == [ADVICE, CLUSTER_ADVICE]

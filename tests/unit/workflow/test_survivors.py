@@ -66,6 +66,14 @@ def test_slurm_that_does_not_answer_is_an_error_not_an_empty_queue(slurm, tmp_pa
         survivors.find(tmp_path)
 
 
+def test_slurm_that_hangs_is_an_error_too(slurm, tmp_path, monkeypatch):
+    slurm()
+    (tmp_path / "bin" / "squeue").write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
+    monkeypatch.setattr(survivors, "SECONDS_TO_ANSWER", 0.2)
+    with pytest.raises(UserError, match=r"'squeue' did not answer in 0\.2 s; try again when SLURM does"):
+        survivors.find(tmp_path)
+
+
 def test_refusal_names_the_jobs_and_both_ways_out(slurm, tmp_path):
     slurm(("7", "RUNNING", "focalcal_1", str(tmp_path), "rule_train_wildcards_digits_mlp_ce_1"))
     with pytest.raises(UserError) as refusal:

@@ -1,0 +1,105 @@
+"""Mistakes that no schema sees: names that do not exist, values that do not fit each other."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from focalcal.calibration import catalogue as calibration_catalogue
+from focalcal.data import registry
+from focalcal.reporting.recovery_layout import DOWNLOAD
+from focalcal.reporting.settings import DEFAULTS as REPORT_DEFAULTS
+from focalcal.training import catalogue as training_catalogue
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.validation import unknown_name
+
+MAXIMUM_GRID_POINTS = 100_000
+ASCENDING = ("milestones", "gamma_milestones", "gamma_thresholds")
+"""Lists of a recipe that must increase."""
+OWN_DATASET = {"folder", "npz", "base"}
+"""Settings that make a dataset out of a name of the user's."""
+
+
+def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: Path) -> None:
+    """Raise a UserError for the first mistake; `datasets` are those of the configuration's runs."""
+    _check_datasets(config["datasets"], root)
+    for name, recipe in config["recipes"].items():
+        _check_recipe(f"recipes.{name}", recipe)
+    _check_calibration(config["calibration"])
+    _check_report(config["report"], config["calibration"])
+    _check_human_labels(config, datasets, root)
+    for model in set(config["plan"]["images_per_second"]) - {"default"}:
+        _check_model(model)
+
+
+def _check_datasets(section: Mapping[str, Any], root: Path) -> None:
+    """Raise a UserError for settings of a built-in dataset that there is not, or that it does not have."""
+    for name, settings in section.items():
+        if not OWN_DATASET & set(settings or {}):
+            registry.job_spec(name, settings, root)
+
+
+def _check_recipe(key: str, recipe: Mapping[str, Any]) -> None:
+    for name in ASCENDING:
+        values = recipe.get(name, [])
+        if list(values) != sorted(set(values)):
+            raise UserError(f"config key '{key}.{name}' is {values}; allowed: numbers that increase")
+    if recipe.get("device") == "cpu" and (recipe.get("precision", "fp32") != "fp32" or recipe.get("compile")):
+        raise UserError(
+            f"config key '{key}.device' is \"cpu\"; allowed with bf16 or compile: auto or cuda; "
+            f"on a CPU leave out precision and compile"
+        )
+    adafocal = recipe.get("adafocal", {})
+    if "low" in adafocal and "high" in adafocal and adafocal["low"] > adafocal["high"]:
+        raise UserError(
+            f"config key '{key}.adafocal.low' is {adafocal['low']}; allowed: at most high, which is "
+            f"{adafocal['high']}"
+        )
+
+
+def _check_calibration(section: Mapping[str, Any]) -> None:
+    """Raise a UserError for an unknown method or a temperature grid that is empty or absurdly large."""
+    for method in section["methods"]:
+        if method not in calibration_catalogue.METHODS:
+            raise unknown_name("config key 'calibration.methods'", method, calibration_catalogue.METHODS)
+    start, stop, step = (section["temperatures"][name] for name in ("start", "stop", "step"))
+    if stop < start:
+        raise UserError(
+            f"config key 'calibration.temperatures.stop' is {stop}; allowed: at least start, which is {start}"
+        )
+    points = (stop - start) / step * len(section["gammas"])
+    if points > MAXIMUM_GRID_POINTS:
+        raise UserError(
+            f"config key 'calibration.temperatures.step' is {step}, which makes {points:.0f} grid points; "
+            f"allowed: at most {MAXIMUM_GRID_POINTS}; take a larger step or fewer gammas"
+        )
+
+
+def _check_report(section: Mapping[str, Any], calibration: Mapping[str, Any]) -> None:
+    """Raise a UserError where the report is to show what calibration does not make."""
+    criterion = section.get("criterion", REPORT_DEFAULTS["criterion"])
+    if criterion not in calibration["criteria"]:
+        raise unknown_name("config key 'report.criterion'", criterion, calibration["criteria"])
+    for method in section.get("reliability_methods", ()):
+        if method not in calibration["methods"]:
+            raise unknown_name("config key 'report.reliability_methods'", method, calibration["methods"])
+
+
+def _check_human_labels(config: Mapping[str, Any], datasets: Collection[str], root: Path) -> None:
+    """Raise a UserError for human labels of a dataset that there is not, or that nobody can serve."""
+    known = {*registry.dataset_names(config["datasets"], root), *datasets}
+    for name, source in config["recovery"].get("human_labels", {}).items():
+        if name not in known:
+            raise unknown_name("config key 'recovery.human_labels'", name, known)
+        base = (config["datasets"].get(name) or {}).get("base", name)
+        if source == DOWNLOAD and "human_labels" not in registry.load_entry(base):
+            raise UserError(
+                f"config key 'recovery.human_labels.{name}' is {DOWNLOAD!r}, but no source of human labels "
+                f"of {base!r} is known; allowed: the path of a file"
+            )
+
+
+def _check_model(model: str) -> None:
+    try:
+        training_catalogue.check_model(model)
+    except UserError as error:
+        raise UserError(f"config key 'plan.images_per_second': {error}") from None

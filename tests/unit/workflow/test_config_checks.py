@@ -1,0 +1,85 @@
+"""Mistakes that no schema sees are refused before any job, in one line."""
+
+import pytest
+
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.grid import build
+from tests.project import ROOT, merged_config
+
+MISTAKES = {
+    "settings of no dataset": ("datasets", {"gaus-10": {"noise": 2}}, "unknown dataset 'gaus-10'"),
+    "settings a dataset does not have": (
+        "datasets",
+        {"cifar10": {"noise": 2}},
+        r"datasets\.cifar10\.noise: unknown key",
+    ),
+    "reliability of no method": (
+        "report",
+        {"reliability_methods": ["tss"]},
+        r"'report\.reliability_methods' is \"tss\".*did you mean 'ts'",
+    ),
+    "criterion that is left out but not fitted": (
+        "calibration",
+        {"criteria": ["nll"]},
+        r"'report\.criterion' is \"ece\"; allowed: nll",
+    ),
+    "human labels of no dataset": (
+        "recovery",
+        {"human_labels": {"cifar1O": "download"}},
+        r"'recovery\.human_labels' is \"cifar1O\".*did you mean 'cifar10'",
+    ),
+    "human labels nobody serves": (
+        "recovery",
+        {"human_labels": {"gauss-3": "download"}},
+        r"'recovery\.human_labels\.gauss-3' is 'download'.*allowed: the path of a file",
+    ),
+    "throughput of no model": (
+        "plan",
+        {"images_per_second": {"default": 1, "resnet5O": 2}},
+        r"'plan\.images_per_second': .*'resnet5O'",
+    ),
+    "key that is no text": ("logits", {1: {}}, r"'logits\.1' is no text.*quotes"),
+    "dataset that is no text": ("datasets", {3: {"noise": 1}}, r"'datasets\.3' is no text"),
+}
+RECIPES = {
+    "milestones that fall": ({"milestones": [250, 150]}, r"\.milestones' is \[250, 150\]"),
+    "gamma milestones that stay": ({"gamma_milestones": [5, 5]}, r"\.gamma_milestones' is \[5, 5\]"),
+    "bf16 on a CPU": ({"device": "cpu", "precision": "bf16"}, r"\.device' is \"cpu\""),
+    "compile on a CPU": ({"device": "cpu", "compile": True}, r"\.device' is \"cpu\""),
+    "AdaFocal without room": ({"adafocal": {"low": 3, "high": 2}}, r"adafocal\.low' is 3.*which is 2"),
+}
+
+
+def assert_refused(config, message):
+    with pytest.raises(UserError, match=message) as caught:
+        build(config, ROOT)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_across_keys_is_refused(name):
+    section, values, message = MISTAKES[name]
+    config = merged_config()
+    config["report"].pop("criterion", None)
+    config[section] = {**config[section], **values}
+    assert_refused(config, message)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_that_contradicts_itself_is_refused(name):
+    values, message = RECIPES[name]
+    config = merged_config()
+    config["recipes"]["recovery"] = {**config["recipes"]["recovery"], **values}
+    assert_refused(config, r"config key 'recipes\.recovery\." + message.removeprefix(r"\."))
+
+
+def test_a_dataset_of_ones_own_that_no_run_uses_may_wait_for_its_files():
+    config = merged_config()
+    config["datasets"] = {**config["datasets"], "mine": {"folder": "not/here/yet"}}
+    build(config, ROOT)
+
+
+def test_a_run_that_is_not_configured_is_named():
+    grid = build(merged_config(), ROOT)
+    with pytest.raises(UserError, match="gauss-3/mlp/adafocal/seed1 is no run of this configuration"):
+        grid["gauss-3", "mlp", "adafocal", 1]
