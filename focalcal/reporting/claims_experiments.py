@@ -32,9 +32,9 @@ def _judged(evidence: Evidence, name: str, agrees: Callable[[float], bool]) -> F
     row = evidence.row(CHECKS, {"check": name})
     value = float(row["value"])
     words = f"{value:.3g} ({row['detail']}; n = {row['n']}"
-    if row["least_by_seed"]:
-        ends = [float(row[end]) for end in ("least_by_seed", "most_by_seed")]
-        words += f"; one seed alone: {ends[0]:.3g} to {ends[1]:.3g}"
-        if {agrees(end) for end in ends} != {agrees(value)}:
-            words += ", not all with this verdict"
+    seeds = [float(text) for text in row["by_seed"].split()]
+    if seeds:
+        same = sum(agrees(alone) == agrees(value) for alone in seeds)
+        words += f"; one seed alone: {min(seeds):.3g} to {max(seeds):.3g}"
+        words += "" if same == len(seeds) else f", {same} of {len(seeds)} with this verdict"
     return Finding(agrees(value), f"{words})")

@@ -2,9 +2,9 @@
 
 Every check is a plain number with the count of what it was computed from; a check that the runs at hand
 cannot give has no row, and its claims are then `not run`. Settings are (dataset, model, loss), places
-(dataset, model). Trends and orders are taken over every dataset at hand, which `detail` names; numbers that a
-paper found on its own datasets (temperatures, gains in percent) only over those. What one seed alone would
-have given stands beside each number: it shows whether a verdict hangs on the seeds.
+(dataset, model). Trends and orders are taken over every place at hand, whose datasets `detail` names; numbers
+that a paper found with its own models (temperatures, gains in percent) only over its own places. What one
+seed alone would have given stands beside each number: it shows whether a verdict hangs on the seeds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,9 +41,8 @@ class Check:
     value: float
     n: int
     detail: str
-    least_by_seed: float | None = None
-    most_by_seed: float | None = None
-    """The range of the value over single seeds; None where it is not a mean over several."""
+    by_seed: tuple[float, ...] = ()
+    """What single seeds give that have all of the settings; empty where it is not a mean over seeds."""
 
 
 def experiment_checks(
@@ -61,7 +60,7 @@ def experiment_checks(
     checks = _seed_checks(frame, last, published)
     seeds = frame["seed"].unique()
     alone = [_seed_checks(_of_seed(frame, seed), _of_seed(last, seed), published) for seed in seeds]
-    return [*(_with_range(check, alone) for check in checks), *_linearity(surfaces)]
+    return [*(_with_seeds(check, alone) for check in checks), *_linearity(surfaces)]
 
 
 def _seed_checks(frame: pd.DataFrame, last: pd.DataFrame, published: pd.DataFrame) -> list[Check]:
@@ -84,10 +83,15 @@ def _of_seed(rows: pd.DataFrame, seed: object) -> pd.DataFrame:
     return rows if rows.empty else rows[rows["seed"].astype(str) == str(seed)]
 
 
-def _with_range(check: Check, alone: Sequence[Sequence[Check]]) -> Check:
-    """Return the check with the least and greatest of its values in `alone`, the checks of each seed."""
-    values = [other.value for checks in alone for other in checks if other.check == check.check]
-    return check if len(values) < 2 else replace(check, least_by_seed=min(values), most_by_seed=max(values))
+def _with_seeds(check: Check, alone: Sequence[Sequence[Check]]) -> Check:
+    """Return the check with its values in `alone`, the checks of each seed, where there is more than one."""
+    values = [
+        other.value
+        for checks in alone
+        for other in checks
+        if (other.check, other.n) == (check.check, check.n)
+    ]
+    return replace(check, by_seed=tuple(values)) if len(values) > 1 else check
 
 
 def _scores(frame: pd.DataFrame) -> pd.Series:
@@ -97,8 +101,9 @@ def _scores(frame: pd.DataFrame) -> pd.Series:
 
 
 def _of(rows: pd.DataFrame, published: pd.DataFrame, paper: str) -> pd.DataFrame:
-    """Return the rows of the datasets that a paper prints results of."""
-    return rows[rows["dataset"].isin(set(published.loc[published["paper"] == paper, "dataset"]))]
+    """Return the rows of the datasets and models that a paper prints results of."""
+    printed = published.loc[published["paper"] == paper, PLACE]
+    return rows[pd.MultiIndex.from_frame(rows[PLACE]).isin(pd.MultiIndex.from_frame(printed))]
 
 
 def _datasets(index: pd.Index) -> str:
@@ -199,7 +204,8 @@ def _gamma_trends(scores: pd.Series, frame: pd.DataFrame) -> Iterator[Check]:
         for place, group in values.groupby(level=PLACE):
             gammas = [_gamma(loss) for loss in group.index.get_level_values("loss")]
             known = [(g, v) for g, v in zip(gammas, group, strict=True) if g is not None]
-            if len(known) >= LEAST_GAMMAS:
+            # A series that is the same for every gamma has no order: its tau is not a number.
+            if len(known) >= LEAST_GAMMAS and len({value for _, value in known}) > 1:
                 taus["/".join(place)] = float(stats.kendalltau(*zip(*known, strict=True)).statistic)
         if taus:
             places = ", ".join(f"{place} {tau:.2f}" for place, tau in taus.items())
@@ -260,12 +266,11 @@ def _focal_against_cross_entropy(scores: pd.Series) -> Iterator[Check]:
 
 def _share_below_cross_entropy(name: str, values: pd.Series, words: str) -> Iterator[Check]:
     outcomes, places = [], []
-    for place, group in values.groupby(level=PLACE):
+    # Of a model without wrong predictions nothing can be said about them.
+    for place, group in values.dropna().groupby(level=PLACE):
         by_loss = group.droplevel(PLACE)
         if "ce" in by_loss.index:
-            focal = [
-                loss for loss in by_loss.index if _kind(loss) in {"focal", "flsd-53"} and _gamma(loss) != 0
-            ]
+            focal = [loss for loss in by_loss.index if _gamma(loss) or _kind(loss) == "flsd-53"]
             outcomes += [bool(by_loss[loss] < by_loss["ce"]) for loss in focal]
             places += ["/".join(place)] if focal else []
     if outcomes:
@@ -335,4 +340,4 @@ def as_rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
     double = [first for first, second in pairwise(names) if first == second]
     if double:
         raise ValueError(f"check {double[0]!r} was computed twice")
-    return [vars(check) for check in checks]
+    return [vars(check) | {"by_seed": " ".join(map(repr, check.by_seed))} for check in checks]

@@ -11,14 +11,19 @@ HIGHER = "higher"
 def verdict(comparison: PairedComparison, alpha: float = 0.05) -> str:
     """Return `too few runs`, `no difference shown`, `lower` or `higher` for first against second.
 
-    `lower` and `higher` need p below alpha (the adjusted one where there is one) and an interval without zero
-    (where there is one); `too few runs` where not even runs that all agree would reach alpha.
+    `lower` and `higher` need p below alpha (the adjusted one where there is one), an interval without zero
+    (where there is one), and a mean on the side of most runs: p speaks of ranks, which a few large
+    differences can outweigh in the mean. `too few runs` where not even runs that all agree would reach alpha.
     """
     if comparison.smallest_p >= alpha:
         return UNDECIDED
     p_value = comparison.p_value if comparison.adjusted_p is None else comparison.adjusted_p
-    if p_value < alpha and not _interval_has_zero(comparison):
-        return LOWER if comparison.mean_difference < 0 else HIGHER
+    if p_value >= alpha or _interval_has_zero(comparison):
+        return OPEN
+    if comparison.mean_difference < 0 and comparison.wins > comparison.losses:
+        return LOWER
+    if comparison.mean_difference > 0 and comparison.losses > comparison.wins:
+        return HIGHER
     return OPEN
 
 
@@ -84,7 +89,8 @@ def _conclusion(c: PairedComparison, first: str, second: str, metric: str, alpha
     if outcome == OPEN:
         doubt = ", and zero lies in the interval" if _interval_has_zero(c) else ""
         return f"No difference is shown ({p_text}{doubt})."
-    return f"{metric} of {first} is {outcome} than of {second} beyond chance over seeds ({p_text})."
+    over = "" if c.interval is None else " over seeds"
+    return f"{metric} of {first} is {outcome} than of {second} beyond chance{over} ({p_text})."
 
 
 def _runs(c: PairedComparison) -> str:

@@ -40,9 +40,11 @@ def test_what_one_seed_alone_would_say_stands_beside():
         ]
 
     found = checks_of(*scores(1, 0.02, 0.02), *scores(2, 0.035, 0.05))["fts_better_share"]
-    assert (found.value, found.least_by_seed, found.most_by_seed) == (0.5, 0.0, 1.0)
+    assert (found.value, found.by_seed) == (0.5, (1.0, 0.0))
     alone = checks_of(*scores(1, 0.02, 0.02))["fts_better_share"]
-    assert (alone.value, alone.least_by_seed, alone.most_by_seed) == (1.0, None, None)
+    assert (alone.value, alone.by_seed) == (1.0, ())
+    part = scores(1, 0.02, 0.02) + scores(2, 0.035, 0.05)[:2]
+    assert checks_of(*part)["fts_better_share"].by_seed == (), "seed 2 has one of two settings"
 
 
 def test_gain_from_the_criterion():
@@ -53,7 +55,10 @@ def test_gain_from_the_criterion():
             ("nll", "nll"): 0.9,
             ("adaece", "nll"): 1,
         }
-        return [row("ce", "ts", *names, value, dataset=dataset) for names, value in values.items()]
+        return [
+            row("ce", "ts", *names, value, dataset=dataset, model="resnet50")
+            for names, value in values.items()
+        ]
 
     found = checks_of(*scores("cifar10"))
     assert found["criterion_gain_ece"].value == pytest.approx(0.5)
@@ -74,16 +79,17 @@ def test_temperature_falls_with_gamma():
     assert found.detail.endswith("gauss-3/mlp -1.00")
 
 
-def test_temperatures_are_judged_on_the_papers_datasets():
-    def rows(dataset):
+def test_temperatures_are_judged_of_the_papers_models_on_its_datasets():
+    def rows(dataset, model="resnet50"):
         losses = {"ce": 2.5, "focal-1": 1.8, "focal-2": 1.4, "focal-3": 1.2, "flsd-53": 1.14}
         return [
-            row(loss, "ts", criterion, criterion, 0.1, temperature, dataset=dataset)
+            row(loss, "ts", criterion, criterion, 0.1, temperature, dataset=dataset, model=model)
             for loss, temperature in losses.items()
             for criterion in ("ece", "adaece")
         ]
 
-    found = checks_of(*rows("cifar10"), row("ce", "ts", "ece", "ece", 0.1, 1.2, dataset="cifar100"))
+    another = row("ce", "ts", "ece", "ece", 0.1, 1.2, dataset="cifar100", model="resnet50")
+    found = checks_of(*rows("cifar10"), another)
     assert found["k24_temperature_ce"].value == 2.5
     assert found["k24_temperature_focal"].value == pytest.approx(1.3), "of gamma 2 and 3 only"
     assert found["m20_temperature_share_flsd-53"].value == 1.0, "M20 searched in steps of 0.1"
@@ -91,7 +97,36 @@ def test_temperatures_are_judged_on_the_papers_datasets():
     assert found["m20_temperature_share_ce"].detail == (
         "T of ce by equal-width ECE in [2, 2.8] in 1 of 2 settings, from 1.20 to 2.50 on cifar10, cifar100"
     )
-    assert not [name for name in checks_of(*rows("gauss-3")) if "temperature" in name and "trend" not in name]
+    for place in (("gauss-3", "resnet50"), ("cifar10", "resnet8")):
+        found = checks_of(*rows(*place))
+        assert not [name for name in found if "temperature" in name and "trend" not in name]
+
+
+def test_a_series_without_an_order_is_left_out_of_a_trend():
+    rows = [
+        row(loss, "none", "", "accuracy", value, model=model)
+        for model, values in (("mlp", (0.9, 0.8, 0.7)), ("net", (1.0, 1.0, 1.0)))
+        for loss, value in zip(("ce", "focal-1", "focal-2"), values, strict=True)
+    ]
+    found = checks_of(*rows)["gamma_accuracy_trend"]
+    assert (found.value, found.n) == (-1.0, 1)
+    assert "gamma_accuracy_trend" not in checks_of(*rows[3:])
+
+
+def test_what_was_not_measured_decides_nothing():
+    def history(value):
+        return pd.DataFrame([{"val_nll_incorrect": value, "val_entropy_incorrect": 1.0}]).assign(
+            last_layer_weight_norm=1.0
+        )
+
+    losses = {"ce": np.nan, "focal-2": 1.0, "focal-2+ls-0.1": 0.5}
+    histories = [
+        ({"dataset": "d", "model": "m", "loss": loss, "seed": "1", "path": loss}, history(value))
+        for loss, value in losses.items()
+    ]
+    found = checks_of(histories=histories)
+    assert "final_wrong_nll_below_ce_share" not in found
+    assert found["final_wrong_entropy_below_ce_share"].n == 1, "smoothed focal loss is another loss"
 
 
 def test_two_gammas_are_no_trend():
@@ -164,8 +199,8 @@ def evidence(tmp_path):
     with path.open("w", newline="") as target:
         writer = csv.writer(target)
         writer.writerow(field.name for field in fields(experiments.Check))
-        writer.writerow(("share", "0.5", "4", "two of four", "", ""))
-        writer.writerow(("seeds", "0.5", "4", "two of four", "0.25", "0.75"))
+        writer.writerow(("share", "0.5", "4", "two of four", ""))
+        writer.writerow(("seeds", "0.5", "4", "two of four", "0.25 0.5 0.75"))
     return Evidence(tmp_path)
 
 
@@ -187,21 +222,21 @@ def test_evaluators_use_the_tolerance(evidence, evaluator, arguments, agrees):
 
 
 @pytest.mark.parametrize(
-    ("evaluator", "arguments", "unanimous"),
+    ("evaluator", "arguments", "same"),
     [
-        (runs_at_least, {"bound": 0.6}, False),
-        (runs_at_least, {"bound": 0.3}, True),
-        (runs_at_least, {"bound": 0.9}, True),
-        (runs_at_most, {"bound": 0.9}, True),
-        (runs_at_most, {"bound": 0.5}, False),
-        (runs_within, {"low": 0.3, "high": 0.7}, True),
-        (runs_within, {"low": 0.4, "high": 0.6}, False),
+        (runs_at_least, {"bound": 0.6}, 2),
+        (runs_at_least, {"bound": 0.3}, 3),
+        (runs_at_least, {"bound": 0.9}, 3),
+        (runs_at_most, {"bound": 0.9}, 3),
+        (runs_at_most, {"bound": 0.5}, 2),
+        (runs_within, {"low": 0.3, "high": 0.7}, 3),
+        (runs_within, {"low": 0.5, "high": 0.5}, 1),
     ],
 )
-def test_a_verdict_that_hangs_on_the_seeds_says_so(evidence, evaluator, arguments, unanimous):
+def test_a_verdict_that_hangs_on_the_seeds_says_so(evidence, evaluator, arguments, same):
     measured = evaluator(Claim(), evidence, check="seeds", **arguments).measured
     words = "0.5 (two of four; n = 4; one seed alone: 0.25 to 0.75"
-    assert measured == words + (")" if unanimous else ", not all with this verdict)")
+    assert measured == words + (")" if same == 3 else f", {same} of 3 with this verdict)")
 
 
 def test_claims_without_evidence_are_not_run(tmp_path):
@@ -215,9 +250,9 @@ def test_every_check_that_a_claim_names_can_be_computed():
     fits += [(method, criterion) for method in ("ts", "fts") for criterion in ("nll", "ece", "adaece")]
     metrics = ("accuracy", "error", "nll", "ece", "adaece", "kl_posterior")
     rows = [
-        row(loss, method, criterion, metric, 0.1 + 0.01 * len(loss), dataset=dataset, model="resnet50")
+        row(loss, method, criterion, metric, score, temperature=score, dataset=dataset, model="resnet50")
         for dataset in ("gauss-3", "svhn", "cifar10")
-        for loss in ("ce", "focal-1", "focal-3", "flsd-53")
+        for loss, score in (("ce", 0.12), ("focal-1", 0.17), ("focal-3", 0.18), ("flsd-53", 0.17))
         for method, criterion in fits
         for metric in metrics
     ]

@@ -132,9 +132,9 @@ def test_settings_take_defaults_and_only_what_is_asked():
 
 def test_schema_is_closed_described_and_fits_the_defaults():
     assert SCHEMA["additionalProperties"] is False
-    assert set(SCHEMA["properties"]) == set(DEFAULTS)
+    assert set(SCHEMA["properties"]) == {*SCHEMA["required"], *DEFAULTS}
     assert all("description" in field for field in SCHEMA["properties"].values())
-    jsonschema.validate(dict(DEFAULTS), SCHEMA)
+    jsonschema.validate({"title": "t", **DEFAULTS}, SCHEMA)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"title": "t", "metrics": "ece"}, SCHEMA)
 

@@ -338,6 +338,18 @@ class TestWording:
         assert outcome == wording.OPEN
         assert "and zero lies in the interval" in text
 
+    def test_a_mean_against_most_runs_decides_nothing(self):
+        first = np.array([*np.linspace(0.001, 0.011, 11), -0.2])
+        outcome, text = self.describe(first, np.zeros(12), [str(number) for number in range(12)])
+        assert "FTS wins 1, ties 0, loses 11." in text
+        assert "points lower" in text
+        assert outcome == wording.OPEN
+
+    def test_without_several_seeds_nothing_is_said_about_them(self):
+        outcome, text = self.describe([0.01] * 6, [0.02] * 6, list("abcdef"))
+        assert outcome == wording.LOWER
+        assert text.endswith("lower than of TS beyond chance (Wilcoxon p = 0.0312).")
+
     def test_single_seeds_have_no_interval(self):
         outcome, text = self.describe([0.01] * 2, [0.02] * 2, ["a", "b"])
         assert outcome == wording.UNDECIDED
