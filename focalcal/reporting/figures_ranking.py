@@ -73,7 +73,7 @@ def _levels(ranking: Ranking) -> list[int]:
 def _scale(axis: Axes, low: int, high: int, y: float) -> None:
     axis.plot([low, high], [y, y], color=BLACK, linewidth=1)
     step = max(1, round((high - low) / 8))
-    for rank in [*range(low, high, step), high]:
+    for rank in [*range(low, high - step // 2, step), high]:
         axis.plot([rank, rank], [y, y - 0.06], color=BLACK, linewidth=1)
         axis.text(rank, y - 0.09, str(rank), ha="center", va="bottom", fontsize=8)
 

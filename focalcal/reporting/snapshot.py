@@ -24,8 +24,8 @@ TABLES = (
     *("overview", "comparisons", "samples", "ranking", "optimism", "k24_table1"),
     *("m20_ece", "m20_adaece", "m20_nll", "m20_error"),
 )
-FIGURES = ("calibration_error", "critical_difference")
-PLACE_FIGURES = ("reliability", "temperature", "training")
+FIGURES = ("calibration_error",)
+PLACE_FIGURES = ("reliability", "temperature", "relation", "training")
 SUMMARY = (
     *("status", "message", "seed", "device", "threads", "epochs", "parameters", "images_per_second"),
     *("wall_seconds", "final", "data_checksum"),
