@@ -30,7 +30,7 @@ rule train:
         "exec python -m workflow_scripts.train"
         " --spec {params.spec:q}"
         " --data {input.data:q}"
-        " --checkpoint results/checkpoints/{wildcards.dataset}/{wildcards.model}/{wildcards.loss}/seed{wildcards.seed}"
+        " --checkpoint results/checkpoints/{wildcards.dataset:q}/{wildcards.model:q}/{wildcards.loss:q}/seed{wildcards.seed:q}"
         " --weights {output.weights:q}"
         " --history {output.history:q}"
         " --record {output.record:q}"

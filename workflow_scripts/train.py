@@ -51,7 +51,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         result = trainer.run(
             checkpoint,
             resume=saved,
-            checkpoint_seconds=arguments.checkpoint_seconds,
             should_stop=lambda: bool(received),
             on_epoch=EpochProgress(label, saved.values["epoch"] if saved else 0),
         )
@@ -77,9 +76,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--weights", required=True, type=Path)
     parser.add_argument("--history", required=True, type=Path)
     parser.add_argument("--record", required=True, type=Path)
-    parser.add_argument(
-        "--checkpoint-seconds", type=float, default=0.0, help="least time between checkpoints; 0: each epoch"
-    )
     return parser
 
 

@@ -1,7 +1,7 @@
 """A dataset resident on the device, served in batches: uint8 images or float32 features."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -25,6 +25,10 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def head(self, count: int) -> "Split":
+        """Return the first samples."""
+        return replace(self, inputs=self.inputs[:count], labels=self.labels[:count])
 
     def normalised(self, inputs: Tensor) -> Tensor:
         """Return float32 network inputs, (n, d), or (n, C, H, W) in channels-last memory order."""

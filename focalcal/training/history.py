@@ -74,9 +74,15 @@ def reliability(logits: Tensor, labels: Tensor, bins: int = SNAPSHOT_BINS) -> di
     }
 
 
-def gradient_quantiles(norms: Tensor) -> dict[str, float]:
-    """Return the columns with quantiles of the samples' gradient norms (n,) of the last linear layer."""
-    values = torch.quantile(norms.double(), norms.new_tensor(QUANTILES, dtype=torch.float64)).tolist()
+def gradient_quantiles(norms: Tensor) -> dict[str, float | None]:
+    """Return the columns with quantiles of the samples' gradient norms (n,) of the last linear layer.
+
+    None where norms are NaN: the model has no such layer.
+    """
+    if torch.isnan(norms).any():
+        values = [None] * len(QUANTILES)
+    else:
+        values = torch.quantile(norms.double(), norms.new_tensor(QUANTILES, dtype=torch.float64)).tolist()
     return {f"gradient_norm_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, values, strict=True)}
 
 

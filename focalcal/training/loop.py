@@ -92,31 +92,27 @@ class Trainer:
         checkpoint: CheckpointFile | None = None,
         *,
         resume: Checkpoint | None = None,
-        checkpoint_seconds: float = 0.0,
         should_stop: Callable[[], bool] = lambda: False,
         on_epoch: Callable[[dict[str, Any], int], None] = lambda _row, _epochs: None,
     ) -> TrainingResult:
         """Return the trained model and its history, continuing from `resume` if given.
 
-        A checkpoint is written at the end of each epoch, but not within `checkpoint_seconds` of the last
-        one, and after the running batch when `should_stop()`, which then raises TrainingInterruptedError.
-        `on_epoch` hears of every history row and the number of epochs.
+        A checkpoint is written at the end of each epoch, and after the running batch when `should_stop()`,
+        which then raises TrainingInterruptedError. `on_epoch` hears of every history row and the number of
+        epochs.
         """
         if resume:
             self._restore(resume)
-        last_saved = time.monotonic()
         progress = self.progress
         try:
             while progress.epoch < self.recipe.epochs:
-                if not self.train_epoch(should_stop):
+                if self.train_epoch(should_stop):
+                    self._end_epoch()
+                    on_epoch(progress.history[-1], self.recipe.epochs)
+                if progress.epoch < self.recipe.epochs:
                     self._save(checkpoint)
-                    raise TrainingInterruptedError(self._interruption(checkpoint))
-                self._end_epoch()
-                on_epoch(progress.history[-1], self.recipe.epochs)
-                is_due = time.monotonic() - last_saved >= checkpoint_seconds
-                if checkpoint and is_due and progress.epoch < self.recipe.epochs:
-                    self._save(checkpoint)
-                    last_saved = time.monotonic()
+                    if progress.batch or should_stop():
+                        raise TrainingInterruptedError(self._interruption(checkpoint))
         except _DivergedError as error:
             return self._diverged(str(error), checkpoint)
         return TrainingResult(self.model, progress.history, progress.snapshots, progress.seconds)
@@ -184,13 +180,18 @@ class Trainer:
         epoch = self.progress.epoch + 1
         needs_val = self.objective.is_adaptive and self.holdout is None
         if not (needs_val or epoch % self.recipe.evaluate_every == 0 or epoch == self.recipe.epochs):
+            # The last step may have broken the weights, which the next epoch would take for good ones.
+            self._check_finite("val", self._predicted(self.splits["val"].head(self.recipe.batch_size))[0])
             return None
         predictions = {name: self._predicted(split) for name, split in self.splits.items()}
         for name, (logits, labels) in predictions.items():
-            if not torch.isfinite(logits).all():
-                raise _DivergedError(f"{name} logits are not finite after {self._position()}")
+            self._check_finite(name, logits)
             row |= split_metrics(name, logits, labels, self.objective.values(logits, labels))
         return predictions["val"]
+
+    def _check_finite(self, name: str, logits: Tensor) -> None:
+        if not torch.isfinite(logits).all():
+            raise _DivergedError(f"{name} logits are not finite after {self._position()}")
 
     def _predicted(self, split: Split) -> tuple[Tensor, Tensor]:
         return predict(self.network, split, self.recipe.evaluation_batch_size), split.labels

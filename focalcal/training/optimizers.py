@@ -36,10 +36,11 @@ class Sgd:
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
         """Move the parameters once along their gradients."""
+        parameters, gradients, buffers = _with_gradients(self.parameters, self.buffers)
         sgd(
-            self.parameters,
-            [parameter.grad for parameter in self.parameters],
-            self.buffers,
+            parameters,
+            gradients,
+            buffers,
             fused=True,
             foreach=False,
             weight_decay=self.recipe.weight_decay,
@@ -71,13 +72,15 @@ class AdamW:
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
         """Move the parameters once along their gradients."""
+        states = (self.means, self.squares, self.steps)
+        parameters, gradients, means, squares, steps = _with_gradients(self.parameters, *states)
         adam(
-            self.parameters,
-            [parameter.grad for parameter in self.parameters],
-            self.means,
-            self.squares,
+            parameters,
+            gradients,
+            means,
+            squares,
             [],
-            self.steps,
+            steps,
             fused=True,
             foreach=False,
             decoupled_weight_decay=True,
@@ -96,6 +99,16 @@ class AdamW:
         return {
             f"{name}.{index}": tensor for name, group in groups.items() for index, tensor in enumerate(group)
         }
+
+
+def _with_gradients(parameters: list[Tensor], *states: list[Tensor]) -> list[list[Tensor]]:
+    """Return parameters, gradients and states of those with a gradient: a network may leave some unused."""
+    rows = [
+        (parameter, parameter.grad, *state)
+        for parameter, *state in zip(parameters, *states, strict=True)
+        if parameter.grad is not None
+    ]
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def make_optimizer(parameters: list[Tensor], recipe: Recipe) -> Optimizer:

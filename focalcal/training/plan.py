@@ -78,22 +78,36 @@ def make_plan(
         counts[key] = counts.get(key, 0) + 1
     rows = []
     for (dataset, model, recipe), count in counts.items():
-        epochs = recipes[recipe]["epochs"]
-        size = sizes[dataset]
+        epochs, size = recipes[recipe]["epochs"], sizes[dataset]
+        if size is None:
+            rows.append(PlanRow(dataset, model, recipe, count, count * epochs, None, None, None))
+            continue
         speed = images_per_second.get(model, images_per_second["default"])
-        rows.append(_row(dataset, model, recipe, count, epochs, size, speed))
+        evaluated = _evaluated_images(recipes[recipe], size)
+        rows.append(_row(dataset, model, recipe, count, epochs, evaluated, size, speed))
     return rows
 
 
+def _evaluated_images(recipe: Mapping[str, Any], size: DatasetSize) -> int:
+    """Return the images that one run predicts: while it trains, and for its logits."""
+    evaluations = math.ceil(recipe["epochs"] / recipe.get("evaluate_every", 1))
+    at_once = size.val + (size.test if recipe.get("history_test") else 0)
+    return evaluations * at_once + size.val + size.test
+
+
 def _row(
-    dataset: str, model: str, recipe: str, runs: int, epochs: int, size: DatasetSize | None, speed: float
+    dataset: str,
+    model: str,
+    recipe: str,
+    runs: int,
+    epochs: int,
+    evaluated: int,
+    size: DatasetSize,
+    speed: float,
 ) -> PlanRow:
-    if size is None:
-        return PlanRow(dataset, model, recipe, runs, runs * epochs, None, None, None)
     images = runs * epochs * size.train
-    evaluated = runs * (epochs * size.val + size.test)
     scale = math.prod(size.shape[1:]) / REFERENCE_PIXELS if len(size.shape) == 3 else 1.0
-    hours = scale * (images + EVALUATION_COST * evaluated) / speed / 3600
+    hours = scale * (images + EVALUATION_COST * runs * evaluated) / speed / 3600
     logits = (size.val + size.test) * (4 * size.classes + 8)
     weights = 4 * parameter_count(model, size)
     return PlanRow(

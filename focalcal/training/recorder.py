@@ -14,7 +14,7 @@ class EpochRecorder:
         self.logits = torch.zeros(samples, classes, device=device)
         self.labels = torch.zeros(samples, dtype=torch.int64, device=device)
         self.losses = torch.zeros(samples, device=device)
-        self.norms = torch.zeros(samples, device=device)
+        self.norms = torch.full((samples,), torch.nan, device=device)
 
     def add(self, logits: Tensor, labels: Tensor, losses: Tensor, norms: Tensor | None) -> None:
         """Append one batch."""

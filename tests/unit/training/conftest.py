@@ -48,11 +48,10 @@ class TinyRun:
     def logits(self) -> Path:
         return self.folder / "logits.npz"
 
-    def train_arguments(self, checkpoint_seconds: float = 0.0) -> list[str]:
+    def train_arguments(self) -> list[str]:
         return [
             *("--spec", self.spec, "--data", str(self.data), "--checkpoint", str(self.checkpoint)),
             *("--weights", str(self.weights), "--history", str(self.history), "--record", str(self.record)),
-            *("--checkpoint-seconds", str(checkpoint_seconds)),
         ]
 
     def dump_arguments(self) -> list[str]:

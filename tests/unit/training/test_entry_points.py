@@ -46,8 +46,8 @@ def server():
     return context
 
 
-def started(server, run, checkpoint_seconds=0.0):
-    process = server.Process(target=train_program.main, args=(run.train_arguments(checkpoint_seconds),))
+def started(server, run):
+    process = server.Process(target=train_program.main, args=(run.train_arguments(),))
     process.start()
     return process
 
@@ -122,7 +122,7 @@ def test_killed_at_random_times_and_unbroken_runs_give_the_same_bits(server, tin
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_leaves_a_checkpoint_and_the_run_continues(server, tiny_run, number):
     unbroken, run = (tiny_run(name, epochs=100, loss="focal-2") for name in ("unbroken", "stopped"))
-    process = started(server, run, checkpoint_seconds=0.05)
+    process = started(server, run)
     while not (run.checkpoint / "state.safetensors").exists():
         assert process.is_alive()
         time.sleep(0.01)
@@ -132,8 +132,8 @@ def test_a_signal_leaves_a_checkpoint_and_the_run_continues(server, tiny_run, nu
     assert process.exitcode == 128 + number
     assert not run.record.exists()
     assert (run.checkpoint / "state.safetensors").exists()
-    train_program.main(run.train_arguments(checkpoint_seconds=60))
-    train_program.main(unbroken.train_arguments(checkpoint_seconds=60))
+    train_program.main(run.train_arguments())
+    train_program.main(unbroken.train_arguments())
     first, second = logits_of(run), logits_of(unbroken)
     assert all(np.array_equal(first[name], second[name]) for name in first)
 
@@ -181,8 +181,11 @@ def test_logits_do_not_depend_on_the_evaluation_batch(tiny_run):
         values["recipe"]["evaluation_batch_size"] = size
         spec = spec_from_json(json.dumps(values))
         results.append(dump_logits(spec, data, run.weights, devices.choose_device(spec.recipe)))
+    expected = results[2]["test_logits"]
+    # Sums of another order: a few roundings of the largest logit.
+    rounding = 8 * np.finfo(np.float32).eps * np.abs(expected).max()
     for result in results[:2]:
-        np.testing.assert_allclose(result["test_logits"], results[2]["test_logits"], rtol=0, atol=3e-6)
+        np.testing.assert_allclose(result["test_logits"], expected, rtol=0, atol=rounding)
 
 
 def test_logits_come_from_the_weights_alone(tiny_run):

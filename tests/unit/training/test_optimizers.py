@@ -67,3 +67,14 @@ def test_state_continues_an_optimisation(name):
 
     unbroken = trained(lambda parameters: make_optimizer(parameters, recipe).step)
     assert all(torch.equal(a, b) for a, b in zip(trained(handing_over), unbroken, strict=True))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_a_parameter_that_the_network_does_not_use_stays(optimizer):
+    used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
+    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, weight_decay=0.1, optimizer=optimizer)
+    stepper = make_optimizer([unused, used], recipe)
+    (used**2).sum().backward()
+    stepper.step(0.1)
+    assert torch.equal(unused, torch.ones(2))
+    assert (used < 1).all()

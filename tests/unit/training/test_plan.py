@@ -22,15 +22,21 @@ def test_costs_by_hand():
         ("long", 3, 60, 60_000),
         ("short", 1, 2, 2_000),
     ]
-    evaluated = 3 * (20 * 300 + 100)
+    evaluated = 3 * (20 * 300 + 300 + 100)
     assert rows[0].gpu_hours == pytest.approx((60_000 + evaluated / 3) / 100 / 3600)
     assert rows[0].disk_bytes == 3 * (4 * parameters + 400 * 48 + 20 * 900)
-    assert rows[1].gpu_hours == pytest.approx((2_000 + 700 / 3) / 100 / 3600)
+    assert rows[1].gpu_hours == pytest.approx((2_000 + 1_000 / 3) / 100 / 3600)
+
+
+def test_the_test_set_and_rare_evaluations_count():
+    recipe = {"epochs": 20, "history_test": True, "evaluate_every": 3}
+    (row,) = make_plan([("toy", "mlp", "r")], {"toy": TOY}, {"r": recipe}, {"default": 50.0})
+    assert row.gpu_hours == pytest.approx((20_000 + (7 * 400 + 400) / 3) / 50 / 3600)
 
 
 def test_other_models_have_the_default_speed():
     (row,) = make_plan([("toy", "mlp", "short")], {"toy": TOY}, RECIPES, {"default": 50.0})
-    assert row.gpu_hours == pytest.approx((2_000 + 700 / 3) / 50 / 3600)
+    assert row.gpu_hours == pytest.approx((2_000 + 1_000 / 3) / 50 / 3600)
 
 
 def test_larger_images_take_longer():
