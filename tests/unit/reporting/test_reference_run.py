@@ -1,0 +1,96 @@
+"""The published reference run holds what its pages say."""
+
+import json
+
+import pytest
+
+from focalcal.reporting.comparisons import compare_methods
+from focalcal.reporting.measurements import load_metrics, loss_order, summarise
+from focalcal.reporting.report_tables import metric_name
+from focalcal.reporting.table_cells import loss_name, number
+from focalcal.reporting.wording import verdict
+from focalcal.workflow import grid
+from tests.project import ROOT, merged_config
+
+REFERENCE = ROOT / "docs" / "reference-run"
+CONFIGS = {"cifar10": "cifar10-cpu", "fashion-mnist": "fashion-mnist-cpu"}
+TITLES = {"cifar10": "CIFAR-10", "fashion-mnist": "Fashion-MNIST"}
+PAIRS = (("nll", "nll"), ("ece", "ece"), ("adaece", "adaece"), ("nll", "ece"))
+"""What a fit is chosen by on validation data, and what it is measured by on test data."""
+MEGABYTES = 5
+FITS = (("none", ""), ("ts", "ece"), ("fts", "ece"))
+
+
+def headline_rows():
+    """Return the rows of the README's table: test ECE in per cent of each loss, on both datasets."""
+    cells = {}
+    for dataset in CONFIGS:
+        scores = summarise(load_metrics(REFERENCE / dataset / "tables" / "metrics.csv"))
+        for place in {key[:3] for key in scores}:
+            errors = [scores[*place, *fit, "ece"] for fit in FITS]
+            least = min(round(100 * error.mean, 2) for error in errors)
+            texts = [
+                f"{mark}{100 * error.mean:.2f} ± {100 * error.std:.2f}{mark}"
+                for error in errors
+                for mark in ["**" if round(100 * error.mean, 2) == least else ""]
+            ]
+            accuracy = f"{100 * scores[*place, 'none', '', 'accuracy'].mean:.1f}"
+            cells.setdefault(place[2], []).extend([accuracy, *texts])
+    return [f"| {loss_name(loss)} | {' | '.join(cells[loss])} |" for loss in sorted(cells, key=loss_order)]
+
+
+def comparison_rows():
+    """Return the rows of its page's main table: FTS against TS by criterion and metric, on both datasets."""
+    rows = []
+    for dataset, title in TITLES.items():
+        frame = load_metrics(REFERENCE / dataset / "tables" / "metrics.csv")
+        for losses, selected in (("all", frame), ("focal", frame[frame["loss"].map(is_focal)])):
+            for criterion, metric in PAIRS:
+                compared = compare_methods(selected, ("fts", criterion), ("ts", criterion), metric)
+                factor, decimals = (1, 4) if metric == "nll" else (100, 2)
+                low, high = compared.interval.low, compared.interval.high
+                sizes = [
+                    number(factor * size, decimals, signed=True)
+                    for size in (compared.mean_difference, low, high)
+                ]
+                cells = [title, losses, metric_name(criterion), metric_name(metric), str(compared.runs)]
+                cells += [sizes[0], f"{sizes[1]} to {sizes[2]}", f"{compared.wins} / {compared.losses}"]
+                p_value = "<0.001" if compared.p_value < 0.001 else f"{compared.p_value:.3f}"
+                rows.append(f"| {' | '.join([*cells, p_value, verdict(compared)])} |")
+    return rows
+
+
+def is_focal(loss):
+    return loss.startswith("focal-") or loss in {"flsd-53", "adafocal"}
+
+
+@pytest.mark.parametrize(
+    ("page", "rows"),
+    [(ROOT / "README.md", headline_rows), (REFERENCE / "README.md", comparison_rows)],
+    ids=["headline", "comparison"],
+)
+def test_a_page_shows_its_numbers(page, rows):
+    lines, rows = page.read_text("utf-8").splitlines(), rows()
+    first = lines.index(rows[0])
+    assert lines[first : first + len(rows)] == rows
+
+
+@pytest.mark.parametrize("dataset", CONFIGS)
+def test_every_run_of_the_configuration_succeeded_with_the_same_code(dataset):
+    config = json.loads((REFERENCE / dataset / "config.json").read_text("utf-8"))
+    overlay = merged_config(CONFIGS[dataset])
+    assert config["runs"] == overlay["runs"]
+    assert config["calibration"] == overlay["calibration"]
+    runs = grid.build(config, ROOT)
+    records = [
+        json.loads((REFERENCE / dataset / "runs" / run.path / "run.json").read_text("utf-8")) for run in runs
+    ]
+    assert {record["status"] for record in records} == {"ok"}
+    assert len({json.dumps(record["provenance"]["code"]) for record in records}) == 1
+    scores = load_metrics(REFERENCE / dataset / "tables" / "metrics.csv")
+    assert len(scores[["loss", "seed"]].drop_duplicates()) == len(records)
+
+
+def test_it_is_small():
+    total = sum(path.stat().st_size for path in REFERENCE.rglob("*") if path.is_file())
+    assert total < MEGABYTES * 1_000_000
