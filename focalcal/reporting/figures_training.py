@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from focalcal.reporting.figure_parts import Look, loss_looks, message_figure, panels, plain_log
 from focalcal.reporting.measurements import loss_order
@@ -50,6 +51,7 @@ def training(histories: Mapping[str, Sequence[pd.DataFrame]]) -> Figure:
             runs = pd.concat(histories[loss]).groupby("epoch").mean(numeric_only=True)
             _draw(axis, runs, panel, split, looks[loss], loss_name(loss))
         axis.set(xlabel="epoch", title=panel.label)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         if panel.logarithmic:
             plain_log(axis, "y")
     names = {"test": "Test data", "val": "Validation data"}
