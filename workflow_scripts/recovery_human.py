@@ -20,15 +20,16 @@ from focalcal.workflow.io import atomic_output
 def main(argv: Sequence[str] | None = None) -> None:
     """Write one dataset's human labels."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: dataset, base, source")
+    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: base, source")
     parser.add_argument("--cache", type=Path, help="for downloads; default as for datasets")
     parser.add_argument("--output", required=True, type=Path, help="checked distributions to write, .npz")
     arguments = parser.parse_args(argv)
-    path = arguments.spec["source"]
-    if path == DOWNLOAD:
-        base = arguments.spec["base"]
-        path = obtain_human_labels(base, load_entry(base), cache_folder(arguments.cache), read_distributions)
-    probs = read_distributions(path)
+    base, source = arguments.spec["base"], arguments.spec["source"]
+    if source == DOWNLOAD:
+        cache = cache_folder(arguments.cache)
+        probs = obtain_human_labels(base, load_entry(base), cache, read_distributions)
+    else:
+        probs = read_distributions(source)
     with atomic_output(arguments.output) as partial:
         np.savez(partial, probs=probs)
 

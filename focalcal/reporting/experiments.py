@@ -59,8 +59,10 @@ def experiment_checks(
     last = _last_epochs(histories)
     checks = _seed_checks(frame, last, published)
     seeds = frame["seed"].unique()
-    alone = [_seed_checks(_of_seed(frame, seed), _of_seed(last, seed), published) for seed in seeds]
-    return [*(_with_seeds(check, alone) for check in checks), *_linearity(surfaces)]
+    if len(seeds) > 1:
+        alone = [_seed_checks(_of_seed(frame, seed), _of_seed(last, seed), published) for seed in seeds]
+        checks = [_with_seeds(check, alone) for check in checks]
+    return [*checks, *_linearity(surfaces)]
 
 
 def _seed_checks(frame: pd.DataFrame, last: pd.DataFrame, published: pd.DataFrame) -> list[Check]:
@@ -79,8 +81,8 @@ def _seed_checks(frame: pd.DataFrame, last: pd.DataFrame, published: pd.DataFram
     ]
 
 
-def _of_seed(rows: pd.DataFrame, seed: object) -> pd.DataFrame:
-    return rows if rows.empty else rows[rows["seed"].astype(str) == str(seed)]
+def _of_seed(rows: pd.DataFrame, seed: str) -> pd.DataFrame:
+    return rows if rows.empty else rows[rows["seed"] == seed]
 
 
 def _with_seeds(check: Check, alone: Sequence[Sequence[Check]]) -> Check:

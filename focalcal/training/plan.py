@@ -78,14 +78,38 @@ def make_plan(
         counts[key] = counts.get(key, 0) + 1
     rows = []
     for (dataset, model, recipe), count in counts.items():
-        epochs, size = recipes[recipe]["epochs"], sizes[dataset]
-        if size is None:
-            rows.append(PlanRow(dataset, model, recipe, count, count * epochs, None, None, None))
-            continue
         speed = images_per_second.get(model, images_per_second["default"])
-        evaluated = _evaluated_images(recipes[recipe], size)
-        rows.append(_row(dataset, model, recipe, count, epochs, evaluated, size, speed))
+        rows.append(_row(dataset, model, recipe, count, recipes[recipe], sizes[dataset], speed))
     return rows
+
+
+def _row(
+    dataset: str,
+    model: str,
+    name: str,
+    runs: int,
+    recipe: Mapping[str, Any],
+    size: DatasetSize | None,
+    speed: float,
+) -> PlanRow:
+    epochs = recipe["epochs"]
+    if size is None:
+        return PlanRow(dataset, model, name, runs, runs * epochs, None, None, None)
+    images = runs * epochs * size.train
+    scale = math.prod(size.shape[1:]) / REFERENCE_PIXELS if len(size.shape) == 3 else 1.0
+    hours = scale * (images + EVALUATION_COST * runs * _evaluated_images(recipe, size)) / speed / 3600
+    logits = (size.val + size.test) * (4 * size.classes + 8)
+    weights = 4 * parameter_count(model, size)
+    return PlanRow(
+        dataset,
+        model,
+        name,
+        runs,
+        runs * epochs,
+        images,
+        hours,
+        runs * (weights + logits + HISTORY_BYTES * epochs),
+    )
 
 
 def _evaluated_images(recipe: Mapping[str, Any], size: DatasetSize) -> int:
@@ -93,33 +117,6 @@ def _evaluated_images(recipe: Mapping[str, Any], size: DatasetSize) -> int:
     evaluations = math.ceil(recipe["epochs"] / recipe.get("evaluate_every", 1))
     at_once = size.val + (size.test if recipe.get("history_test") else 0)
     return evaluations * at_once + size.val + size.test
-
-
-def _row(
-    dataset: str,
-    model: str,
-    recipe: str,
-    runs: int,
-    epochs: int,
-    evaluated: int,
-    size: DatasetSize,
-    speed: float,
-) -> PlanRow:
-    images = runs * epochs * size.train
-    scale = math.prod(size.shape[1:]) / REFERENCE_PIXELS if len(size.shape) == 3 else 1.0
-    hours = scale * (images + EVALUATION_COST * runs * evaluated) / speed / 3600
-    logits = (size.val + size.test) * (4 * size.classes + 8)
-    weights = 4 * parameter_count(model, size)
-    return PlanRow(
-        dataset,
-        model,
-        recipe,
-        runs,
-        runs * epochs,
-        images,
-        hours,
-        runs * (weights + logits + HISTORY_BYTES * epochs),
-    )
 
 
 def parameter_count(model: str, size: DatasetSize) -> int:

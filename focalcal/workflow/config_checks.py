@@ -10,7 +10,7 @@ from focalcal.reporting.recovery_layout import DOWNLOAD
 from focalcal.reporting.settings import DEFAULTS as REPORT_DEFAULTS
 from focalcal.training import catalogue as training_catalogue
 from focalcal.workflow.errors import UserError
-from focalcal.workflow.validation import unknown_name
+from focalcal.workflow.validation import naming, unknown_name
 
 MAXIMUM_GRID_POINTS = 100_000
 ASCENDING = ("milestones", "gamma_milestones", "gamma_thresholds")
@@ -27,8 +27,9 @@ def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: P
     _check_calibration(config["calibration"])
     _check_report(config["report"], config["calibration"])
     _check_human_labels(config, datasets, root)
-    for model in set(config["plan"]["images_per_second"]) - {"default"}:
-        _check_model(model)
+    with naming("config key 'plan.images_per_second'"):
+        for model in set(config["plan"]["images_per_second"]) - {"default"}:
+            training_catalogue.check_model(model)
 
 
 def _check_datasets(section: Mapping[str, Any], root: Path) -> None:
@@ -96,10 +97,3 @@ def _check_human_labels(config: Mapping[str, Any], datasets: Collection[str], ro
                 f"config key 'recovery.human_labels.{name}' is {DOWNLOAD!r}, but no source of human labels "
                 f"of {base!r} is known; allowed: the path of a file"
             )
-
-
-def _check_model(model: str) -> None:
-    try:
-        training_catalogue.check_model(model)
-    except UserError as error:
-        raise UserError(f"config key 'plan.images_per_second': {error}") from None

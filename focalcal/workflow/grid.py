@@ -18,7 +18,7 @@ from focalcal.data import registry
 from focalcal.training import catalogue as training_catalogue
 from focalcal.workflow.config_checks import check_sections
 from focalcal.workflow.errors import UserError
-from focalcal.workflow.validation import check_against_schema, shown, unknown_name
+from focalcal.workflow.validation import check_against_schema, naming, shown, unknown_name
 
 RUN_SECTIONS = ("runs", "logits", "datasets", "recipes", "calibration", "recovery")
 
@@ -177,26 +177,17 @@ def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], 
     if block["recipe"] not in config["recipes"]:
         raise unknown_name(f"config key '{key}.recipe'", block["recipe"], config["recipes"])
     for loss in block["losses"]:
-        _check_loss(f"config key '{key}.losses'", loss)
+        with naming(f"config key '{key}.losses'"):
+            training_catalogue.parse_loss(loss)
     for model, dataset in product(block["models"], block["datasets"]):
         spec = registry.job_spec(dataset, config["datasets"].get(dataset), root)
         _check_model(f"config key '{key}.models'", model, dataset, spec["entry"])
 
 
-def _check_loss(key: str, loss: str) -> None:
-    """Raise a UserError that names the key, unless a loss id can be read."""
-    try:
-        training_catalogue.parse_loss(loss)
-    except UserError as error:
-        raise UserError(f"{key}: {error}") from None
-
-
 def _check_model(key: str, model: str, dataset: str, entry: Mapping[str, Any]) -> None:
     """Raise a UserError that names the key, unless a model exists and accepts the dataset's kind of input."""
-    try:
+    with naming(key):
         training_catalogue.check_model(model)
-    except UserError as error:
-        raise UserError(f"{key}: {error}") from None
     if model not in training_catalogue.FEATURE_MODELS and len(entry.get("shape", ())) == 1:
         raise UserError(
             f"{key} has {shown(model)}, which needs images, but dataset {dataset!r} has plain features; "
@@ -226,10 +217,8 @@ def _check_logits(section: Mapping[str, Any]) -> None:
     from focalcal.calibration import imports  # noqa: PLC0415
 
     for name, entry in section.items():
-        try:
+        with naming(f"config key 'logits.{name}.path'"):
             imports.read(Path(entry["path"]), entry.get("kind", "logits"))
-        except UserError as error:
-            raise UserError(f"config key 'logits.{name}.path': {error}") from None
 
 
 def _check_unique(runs: list[Run]) -> None:

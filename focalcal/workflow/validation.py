@@ -1,10 +1,11 @@
 """Checks a configuration against the closed schema and tells the first mistake in one line."""
 
+import contextlib
 import difflib
 import functools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,15 @@ def read_schemas(folder: Path) -> dict[str, Any]:
 
     files = sorted(folder.glob("*.schema.yaml"))
     return {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in files}
+
+
+@contextlib.contextmanager
+def naming(key: str) -> Iterator[None]:
+    """Let a UserError from within begin with the key whose value is wrong."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{key}: {error}") from None
 
 
 def unknown_name(key: str, value: object, allowed: Iterable[str], repair: str = "") -> UserError:

@@ -76,7 +76,7 @@ def test_a_recipe_that_contradicts_itself_is_refused(name):
 def test_a_dataset_of_ones_own_that_no_run_uses_may_wait_for_its_files():
     config = merged_config()
     config["datasets"] = {**config["datasets"], "mine": {"folder": "not/here/yet"}}
-    build(config, ROOT)
+    assert "mine" not in build(config, ROOT).datasets
 
 
 def test_a_run_that_is_not_configured_is_named():

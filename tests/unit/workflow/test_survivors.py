@@ -87,6 +87,7 @@ def test_refusal_names_the_jobs_and_both_ways_out(slurm, tmp_path):
 
 def test_nothing_is_refused_with_an_empty_queue(slurm, tmp_path):
     slurm()
+    assert survivors.find(tmp_path) == []
     survivors.refuse(tmp_path)
 
 
