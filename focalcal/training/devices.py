@@ -1,11 +1,15 @@
 """Device choice and the global numerical settings of torch."""
 
+import ctypes
 import os
 
 import torch
 
 from focalcal.training.recipes import Recipe
 from focalcal.workflow.errors import UserError
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Names of glibc's malloc.h."""
 
 
 def choose_device(recipe: Recipe) -> torch.device:
@@ -22,7 +26,9 @@ def choose_device(recipe: Recipe) -> torch.device:
 
 
 def configure_torch(recipe: Recipe, device: torch.device) -> None:
-    """Set the thread count, TF32 and determinism of this process."""
+    """Set the memory, thread count, TF32 and determinism of this process."""
+    if device.type == "cpu":
+        _keep_freed_memory()
     torch.set_num_threads(recipe.threads)
     torch.set_float32_matmul_precision("high" if recipe.tf32 else "highest")
     if device.type == "cuda":
@@ -35,3 +41,15 @@ def configure_torch(recipe: Recipe, device: torch.device) -> None:
         # The same flag as `use_deterministic_algorithms`, which would import the compiler. A layer of a timm
         # model may have no deterministic CUDA kernel: that is said in the log, and the training goes on.
         torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")
+
+
+def _keep_freed_memory() -> None:
+    """Let the next batch reuse the memory of the last one.
+
+    The C library would return each large tensor to the system and fetch the same pages again, ten thousand of
+    them in a batch of ResNet-8: a tenth of the time. Libraries other than glibc have no such switch.
+    """
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        largest = 2**31 - 1
+        mallopt(M_TRIM_THRESHOLD, largest)
+        mallopt(M_MMAP_THRESHOLD, largest)

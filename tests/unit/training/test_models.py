@@ -1,5 +1,8 @@
+from collections import Counter
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from focalcal.training import catalogue
 from focalcal.training.models.build import build_model, last_linear
@@ -66,6 +69,36 @@ def test_shortcut_without_parameters_keeps_every_second_pixel():
     assert result.shape == (1, 5, 2, 2)
     assert result[0, 0].tolist() == [[0, 2], [8, 10]]
     assert result[0, 2:].abs().sum() == 0
+
+
+class GradientLayouts(TorchDispatchMode):
+    """Counts what the backward passes of ReLUs read, channels-last and in another memory order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, function, _types, args=(), kwargs=None):
+        if function is torch.ops.aten.threshold_backward.default:
+            self.counts.update(tensor.is_contiguous(memory_format=torch.channels_last) for tensor in args[:2])
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("model_id", "relus"), [("resnet8", 7), ("resnet20", 19), ("resnet50", 49)])
+def test_gradients_stay_channels_last(model_id, relus):
+    model = build_model(model_id, (3, 32, 32), 10).to(memory_format=torch.channels_last)
+    images = torch.randn(2, 3, 32, 32).to(memory_format=torch.channels_last)
+    loss = model(images).sum()
+    with GradientLayouts() as layouts:
+        loss.backward()
+    assert layouts.counts == {True: 2 * relus}
+
+
+def test_global_pool_is_the_mean_over_pixels():
+    from focalcal.training.models.residual import GlobalAveragePool  # noqa: PLC0415 (torchvision only here)
+
+    images = torch.randn(2, 3, 5, 7, dtype=torch.float64)
+    torch.testing.assert_close(GlobalAveragePool()(images), images.mean((2, 3), keepdim=True))
 
 
 def test_wrong_models_are_refused():
