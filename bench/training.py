@@ -176,7 +176,6 @@ class SlicedShortcut(nn.Module):
 
 def _usual_model() -> nn.Module:
     model = build_model("resnet8", SHAPE, CLASSES)
-    model.pool = nn.AdaptiveAvgPool2d(1)
     for stage in model.stages:
         if shortcut := stage[0].downsample:
             stage[0].downsample = SlicedShortcut(shortcut.new_channels, shortcut.stride)

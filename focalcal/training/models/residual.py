@@ -32,7 +32,7 @@ class ThreeStageResNet(nn.Module):
             stages.append(_stage(width, next_width, blocks, stride, has_projections=has_projections))
             width = next_width
         self.stages = nn.Sequential(*stages)
-        self.pool = GlobalAveragePool()
+        self.pool = nn.AdaptiveAvgPool2d(1)
         self.classifier = nn.Linear(width, classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
@@ -57,14 +57,6 @@ class PaddedShortcut(nn.Module):
         return nn.functional.pad(inputs, (0, 0, 0, 0, 0, self.new_channels))
 
 
-class GlobalAveragePool(nn.Module):
-    """The mean over all pixels, as `nn.AdaptiveAvgPool2d(1)`, with a gradient that stays channels-last."""
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return (n, C, 1, 1) from (n, C, H, W)."""
-        return nn.functional.avg_pool2d(inputs, inputs.shape[2:])
-
-
 def he_resnet(depth: int, input_shape: tuple[int, ...], classes: int) -> nn.Module:
     """Return He's CIFAR ResNet of `depth` = 6 n + 2 layers."""
     return ThreeStageResNet(input_shape[0], classes, (depth - 2) // 6)
@@ -81,7 +73,6 @@ def bottleneck_resnet(layers: list[int], input_shape: tuple[int, ...], classes: 
     model.conv1 = nn.Conv2d(input_shape[0], 64, 3, padding=1, bias=False)
     nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
     model.maxpool = nn.Identity()
-    model.avgpool = GlobalAveragePool()
     return model
 
 
