@@ -1,23 +1,9 @@
 """The state of AdaFocal: a gamma for every confidence bin, moved once an epoch by the bin's gap."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-
-@dataclass(frozen=True)
-class AdaFocalSettings:
-    """Constants of AdaFocal (Ghosh et al. 2022), as K24 used them."""
-
-    bins: int = 15
-    rate: float = 1.0
-    """Lambda: how fast gamma follows the gap."""
-    start: float = 1.0
-    switch: float = 0.2
-    """Where |gamma| falls below this, the bin changes between focal and inverse focal loss."""
-    low: float = -2.0
-    high: float = 20.0
+from focalcal.training.recipes import AdaFocalSettings
 
 
 class AdaFocal:

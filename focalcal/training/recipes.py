@@ -1,10 +1,10 @@
-"""How a network is trained: the recipe, its checks and its learning-rate curve."""
+"""How a network is trained: the recipe, its checks and its learning-rate curve; without torch."""
 
+import json
 import math
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from focalcal.training.adafocal import AdaFocalSettings
 from focalcal.workflow.errors import UserError
 
 CHOICES = {
@@ -15,6 +15,21 @@ CHOICES = {
     "device": ("auto", "cpu", "cuda"),
     "adafocal_split": ("val", "holdout"),
 }
+ASCENDING = ("milestones", "gamma_milestones", "gamma_thresholds")
+
+
+@dataclass(frozen=True)
+class AdaFocalSettings:
+    """Constants of AdaFocal (Ghosh et al. 2022), as K24 used them."""
+
+    bins: int = 15
+    rate: float = 1.0
+    """Lambda: how fast gamma follows the gap."""
+    start: float = 1.0
+    switch: float = 0.2
+    """Where |gamma| falls below this, the bin changes between focal and inverse focal loss."""
+    low: float = -2.0
+    high: float = 20.0
 
 
 @dataclass(frozen=True)
@@ -100,22 +115,29 @@ def _half_cosine(progress: float) -> float:
 
 def _check(recipe: Recipe) -> None:
     for name, allowed in CHOICES.items():
-        if getattr(recipe, name) not in allowed:
-            raise UserError(f"recipe.{name}: {getattr(recipe, name)!r}; allowed: {', '.join(allowed)}")
-    for name, (is_allowed, bound) in _BOUNDS.items():
+        _require(getattr(recipe, name) in allowed, name, getattr(recipe, name), ", ".join(allowed))
+    for name, (is_allowed, allowed) in _BOUNDS.items():
         value = getattr(recipe, name)
-        if value is not None and not is_allowed(value):
-            raise UserError(f"recipe.{name}: {value} must {bound}")
-    for name in ("milestones", "gamma_milestones", "gamma_thresholds"):
-        values = getattr(recipe, name)
-        if list(values) != sorted(set(values)):
-            raise UserError(f"recipe.{name}: {list(values)} must increase")
+        _require(value is None or is_allowed(value), name, value, allowed)
+    for name in ASCENDING:
+        values = list(getattr(recipe, name))
+        _require(values == sorted(set(values)), name, values, "numbers that increase")
+    needs_cuda = recipe.precision != "fp32" or recipe.compile
+    allowed = "auto or cuda with bf16 or compile; on a CPU leave out precision and compile"
+    _require(recipe.device != "cpu" or not needs_cuda, "device", recipe.device, allowed)
+    low, high = recipe.adafocal.low, recipe.adafocal.high
+    _require(low <= high, "adafocal.low", low, f"at most adafocal.high, which is {high}")
 
 
-_POSITIVE = (lambda value: 0 < value < math.inf, "be positive and finite")
-_AT_LEAST_ONE = (lambda value: value >= 1, "be at least 1")
-_NOT_NEGATIVE = (lambda value: 0 <= value < math.inf, "be finite and not negative")
-_SHARE = (lambda value: 0 <= value < 1, "be at least 0 and below 1")
+def _require(is_allowed: bool, name: str, value: object, allowed: str) -> None:
+    if not is_allowed:
+        raise UserError(f"recipe.{name} is {json.dumps(value)}; allowed: {allowed}")
+
+
+_POSITIVE = (lambda value: 0 < value < math.inf, "positive and finite numbers")
+_AT_LEAST_ONE = (lambda value: value >= 1, "at least 1")
+_NOT_NEGATIVE = (lambda value: 0 <= value < math.inf, "finite numbers from 0 on")
+_SHARE = (lambda value: 0 <= value < 1, "at least 0 and below 1")
 _BOUNDS = {
     "epochs": _AT_LEAST_ONE,
     "batch_size": _AT_LEAST_ONE,
@@ -129,5 +151,5 @@ _BOUNDS = {
     "crop_padding": _NOT_NEGATIVE,
     "momentum": _SHARE,
     "warmup": _SHARE,
-    "holdout_fraction": (lambda value: 0 < value < 1, "lie between 0 and 1"),
+    "holdout_fraction": (lambda value: 0 < value < 1, "between 0 and 1, both excluded"),
 }

@@ -9,12 +9,11 @@ from focalcal.data import registry
 from focalcal.reporting.recovery_layout import DOWNLOAD
 from focalcal.reporting.settings import DEFAULTS as REPORT_DEFAULTS
 from focalcal.training import catalogue as training_catalogue
+from focalcal.training.recipes import recipe_from_dict
 from focalcal.workflow.errors import UserError
 from focalcal.workflow.validation import naming, unknown_name
 
 MAXIMUM_GRID_POINTS = 100_000
-ASCENDING = ("milestones", "gamma_milestones", "gamma_thresholds")
-"""Lists of a recipe that must increase."""
 OWN_DATASET = {"folder", "npz", "base"}
 """Settings that make a dataset out of a name of the user's."""
 
@@ -23,7 +22,8 @@ def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: P
     """Raise a UserError for the first mistake; `datasets` are those of the configuration's runs."""
     _check_datasets(config["datasets"], root)
     for name, recipe in config["recipes"].items():
-        _check_recipe(f"recipes.{name}", recipe)
+        with naming(f"config key 'recipes.{name}'"):
+            recipe_from_dict(recipe)
     _check_calibration(config["calibration"])
     _check_report(config["report"], config["calibration"])
     _check_human_labels(config, datasets, root)
@@ -37,24 +37,6 @@ def _check_datasets(section: Mapping[str, Any], root: Path) -> None:
     for name, settings in section.items():
         if not OWN_DATASET & set(settings or {}):
             registry.job_spec(name, settings, root)
-
-
-def _check_recipe(key: str, recipe: Mapping[str, Any]) -> None:
-    for name in ASCENDING:
-        values = recipe.get(name, [])
-        if list(values) != sorted(set(values)):
-            raise UserError(f"config key '{key}.{name}' is {values}; allowed: numbers that increase")
-    if recipe.get("device") == "cpu" and (recipe.get("precision", "fp32") != "fp32" or recipe.get("compile")):
-        raise UserError(
-            f"config key '{key}.device' is \"cpu\"; allowed with bf16 or compile: auto or cuda; "
-            f"on a CPU leave out precision and compile"
-        )
-    adafocal = recipe.get("adafocal", {})
-    if "low" in adafocal and "high" in adafocal and adafocal["low"] > adafocal["high"]:
-        raise UserError(
-            f"config key '{key}.adafocal.low' is {adafocal['low']}; allowed: at most high, which is "
-            f"{adafocal['high']}"
-        )
 
 
 def _check_calibration(section: Mapping[str, Any]) -> None:

@@ -3,6 +3,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
+
+from focalcal.training.devices import choose_device
+from focalcal.training.recipes import Recipe
+from focalcal.workflow.errors import UserError
 
 FAULTS_OF_REUSE = """
 import resource, sys, torch
@@ -19,6 +24,29 @@ for batch in range(8):
     del activations
 print(page_faults() - before)
 """
+
+
+def recipe(**changes):
+    return Recipe(epochs=1, batch_size=1, learning_rate=0.1, **changes)
+
+
+def test_a_cpu_is_taken_where_it_is_asked_for():
+    assert choose_device(recipe(device="cpu")) == torch.device("cpu")
+
+
+def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert choose_device(recipe(device="auto")) == torch.device("cuda")
+    assert choose_device(recipe(device="cpu")) == torch.device("cpu")
+
+
+def test_auto_falls_back_to_the_cpu_and_cuda_does_not(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device(recipe(device="auto", precision="bf16")) == torch.device("cpu")
+    with pytest.raises(
+        UserError, match=r'recipe.device is "cuda", but torch sees no GPU; allowed here: auto'
+    ):
+        choose_device(recipe(device="cuda"))
 
 
 def faults_of_reuse(setting):

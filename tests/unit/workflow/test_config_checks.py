@@ -42,11 +42,11 @@ MISTAKES = {
     "dataset that is no text": ("datasets", {3: {"noise": 1}}, r"'datasets\.3' is no text"),
 }
 RECIPES = {
-    "milestones that fall": ({"milestones": [250, 150]}, r"\.milestones' is \[250, 150\]"),
-    "gamma milestones that stay": ({"gamma_milestones": [5, 5]}, r"\.gamma_milestones' is \[5, 5\]"),
-    "bf16 on a CPU": ({"device": "cpu", "precision": "bf16"}, r"\.device' is \"cpu\""),
-    "compile on a CPU": ({"device": "cpu", "compile": True}, r"\.device' is \"cpu\""),
-    "AdaFocal without room": ({"adafocal": {"low": 3, "high": 2}}, r"adafocal\.low' is 3.*which is 2"),
+    "milestones that fall": ({"milestones": [250, 150]}, r"milestones is \[250, 150\]; allowed: .*increase"),
+    "gamma milestones that stay": ({"gamma_milestones": [5, 5]}, r"gamma_milestones is \[5, 5\]"),
+    "bf16 on a CPU": ({"device": "cpu", "precision": "bf16"}, r'device is "cpu"; allowed: auto or cuda'),
+    "compile on a CPU": ({"device": "cpu", "compile": True}, r'device is "cpu"'),
+    "AdaFocal without room": ({"adafocal": {"low": 30}}, r"adafocal\.low is 30; allowed: .* which is 20"),
 }
 
 
@@ -70,7 +70,7 @@ def test_a_recipe_that_contradicts_itself_is_refused(name):
     values, message = RECIPES[name]
     config = merged_config()
     config["recipes"]["recovery"] = {**config["recipes"]["recovery"], **values}
-    assert_refused(config, r"config key 'recipes\.recovery\." + message.removeprefix(r"\."))
+    assert_refused(config, r"config key 'recipes\.recovery': recipe\." + message)
 
 
 def test_a_dataset_of_ones_own_that_no_run_uses_may_wait_for_its_files():
