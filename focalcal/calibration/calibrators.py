@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.criteria import criterion_value, focal_loss_of_logs
 from focalcal.calibration.fit import Fit
+from focalcal.calibration.metrics import checked_labels
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.search import (
     K24_GAMMAS,
@@ -78,9 +79,9 @@ class Calibrator:
 
     def score(self, logits: ArrayLike, labels: ArrayLike) -> float:
         """Return the criterion that was minimised, on other data."""
-        return criterion_value(
-            self.criterion, self.predict_log_proba(logits), np.asarray(labels), self.bins, self.adaece
-        )
+        log_probs = self.predict_log_proba(logits)
+        labels = checked_labels(labels, *log_probs.shape)
+        return criterion_value(self.criterion, log_probs, labels, self.bins, self.adaece)
 
     @property
     def gamma_(self) -> float:
@@ -291,7 +292,8 @@ class FocalLossTemperature(_WithTrainingGamma):
     def score(self, logits: ArrayLike, labels: ArrayLike) -> float:
         """Return the focal loss of the temperature-scaled predictions on other data."""
         log_probs = log_psi(logits, 0.0, self.temperature_)
-        return focal_loss_of_logs(log_probs, np.asarray(labels), self.training_gamma)
+        labels = checked_labels(labels, *log_probs.shape)
+        return focal_loss_of_logs(log_probs, labels, self.training_gamma)
 
     def _search(self, objective: Objective) -> Fit:
         return focal_loss_search(objective, self.training_gamma, self.temperatures)

@@ -19,7 +19,7 @@ class Fit:
     temperature_bound: str = "none"
     """Whether the temperature is the "low" or "high" end of its range: the optimum may lie outside."""
     gamma_bound: str = "none"
-    """The same of gamma, where all values between its ends were searched."""
+    """The same of gamma."""
 
 
 def bound_hit(value: float, values: ArrayLike) -> str:

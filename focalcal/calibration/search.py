@@ -53,6 +53,7 @@ def grid_search(
         score=float(surface[row, column]),
         evaluations=surface.size,
         temperature_bound=bound_hit(temperatures[column], temperatures),
+        gamma_bound=bound_hit(gammas[row], gammas),
     )
 
 

@@ -22,9 +22,7 @@ _SMALLEST_OTHER_REST = 1e-6
 
 
 def proper_focal_values(logits: Tensor, labels: Tensor, gamma: float) -> Tensor:
-    """Return L*(softmax(logits), label), (n,), in the dtype of `logits` (n, K); 0 <= gamma <= 20."""
-    if gamma == 0:
-        return torch.nn.functional.cross_entropy(logits, labels, reduction="none")
+    """Return L*(softmax(logits), label), (n,), in the dtype of `logits` (n, K); 0 < gamma <= 20."""
     return _ProperFocal.apply(logits, labels, gamma)
 
 

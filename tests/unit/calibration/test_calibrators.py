@@ -78,6 +78,41 @@ def test_score_is_the_criterion_of_the_predictions(name, criterion):
     assert calibrator.score(LOGITS, LABELS) == pytest.approx(value, abs=0)
 
 
+@pytest.mark.parametrize("bins", [10, 15, 20])
+@pytest.mark.parametrize("classes", [2, 3, 4, 5, 10, 15, 20])
+def test_tied_classes_on_an_edge_of_the_bins_are_scored_as_they_are_searched(classes, bins):
+    tied = [np.r_[np.zeros(top), np.full(classes - top, -40.0)] for top in range(2, classes + 1)]
+    logits = np.repeat([*tied, np.r_[0.15, np.zeros(classes - 1)]], 10, axis=0)
+    labels = np.arange(len(logits)) % classes
+    for gamma in (-1.0, *K24_GAMMAS, 2.0, 3.0, 7.0):
+        for temperature in (0.3, 1.0, 5.0):
+            calibrator = FocalTemperatureScaling("ece", [gamma], [temperature], bins=bins).fit(logits, labels)
+            assert calibrator.score_ == pytest.approx(calibrator.score(logits, labels), abs=1e-11)
+
+
+def test_gamma_at_the_end_of_its_grid_is_said():
+    hits = {
+        end: FocalTemperatureScaling("nll", gammas, [1.0]).fit(LOGITS, LABELS).gamma_bound_hit_
+        for end, gammas in {"high": (-1.0, -0.9), "low": (50.0, 60.0), "none": (50.0,)}.items()
+    }
+    assert hits == {end: end for end in hits}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (LABELS[:, None], "labels has shape"),
+        (LABELS[:10], "labels has shape"),
+        (LABELS - 10, "labels has values from -10"),
+        (LABELS + 0.5, "labels has dtype float64"),
+    ],
+)
+def test_wrong_labels_have_no_score(name, labels, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(name).score(LOGITS, labels)
+
+
 def test_focal_temperature_scaling_is_never_worse_on_validation_than_temperature_scaling():
     for criterion in CRITERIA:
         ts = TemperatureScaling(criterion).fit(LOGITS, LABELS)
