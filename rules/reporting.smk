@@ -369,6 +369,7 @@ rule claims:
         rules.theory_all.input,
         rules.experiment_checks.output,
         rules.recovery_tables.output,
+        "results/tables/runs.csv",
     output:
         table=report(
             "results/tables/claims.csv",

@@ -38,8 +38,11 @@ def linear_relations(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
     """Return, for each criterion, the least-squares line T = intercept + slope * gamma.
 
     It goes through `best_temperatures`, but for those at the end of the grid, whose true optimum is
-    elsewhere. Rows: criterion, intercept, slope, r_squared, largest_deviation (in T), points, left_out; the
-    four results are None with fewer than two points, r_squared also where all points have the same T.
+    elsewhere. Rows: criterion, intercept, slope, r_squared, largest_deviation (in T), prediction_error,
+    points, left_out; the results are None with fewer than two points, r_squared also where all points have
+    the same T. `prediction_error` is the largest error of a T that is predicted by the line through the other
+    points, relative to it, None with fewer than three: a gamma far from all others, such as K24's 5, bends
+    the line to itself, so that R² hardly tells a straight relation from a bent one.
     """
     points = best_temperatures(surfaces)
     return [
@@ -53,7 +56,8 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     inside = [row for row in rows if row["bound_hit"] == "none"]
     counts = {"points": len(inside), "left_out": len(rows) - len(inside)}
     if len(inside) < 2:
-        return {"intercept": None, "slope": None, "r_squared": None, "largest_deviation": None, **counts}
+        names = ("intercept", "slope", "r_squared", "largest_deviation", "prediction_error")
+        return dict.fromkeys(names) | counts
     gammas = np.array([row["gamma"] for row in inside])
     temperatures = np.array([row["temperature"] for row in inside])
     slope, intercept = np.polyfit(gammas, temperatures, 1)
@@ -64,5 +68,17 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "slope": float(slope),
         "r_squared": 1.0 - float(np.sum(deviations**2)) / spread if spread > 0 else None,
         "largest_deviation": float(np.max(np.abs(deviations))),
+        "prediction_error": _prediction_error(gammas, temperatures),
         **counts,
     }
+
+
+def _prediction_error(gammas: NDArray[np.float64], temperatures: NDArray[np.float64]) -> float | None:
+    """Return the largest relative error of a temperature from the line through the others."""
+    if len(gammas) < 3:
+        return None
+    errors = []
+    for index, (gamma, temperature) in enumerate(zip(gammas, temperatures, strict=True)):
+        line = np.polyfit(np.delete(gammas, index), np.delete(temperatures, index), 1)
+        errors.append(abs(np.polyval(line, gamma) / temperature - 1))
+    return float(max(errors))

@@ -18,6 +18,7 @@ RUN_COLUMNS = (
     "model",
     "loss",
     "seed",
+    "epochs",
     "status",
     "device",
     "wall_seconds",
@@ -71,8 +72,9 @@ def write_runs(records: list[Record], path: Path) -> None:
         writer = csv.DictWriter(target, RUN_COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for record in records:
-            identity = vars(record.run)
-            writer.writerow({**record.content["provenance"], **record.content, **identity})
+            epochs = record.content["spec"].get("recipe", {}).get("epochs")
+            written = {**record.content["provenance"], **record.content, **vars(record.run)}
+            writer.writerow({**written, "epochs": epochs})
 
 
 def _rows(path: Path) -> Iterator[str]:

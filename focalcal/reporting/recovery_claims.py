@@ -1,4 +1,7 @@
-"""Evaluators of C21's statements about experiments: each reads a table of the recovery stage."""
+"""Evaluators of C21's statements about experiments: each reads a table of the recovery stage.
+
+C21's numbers belong to networks trained for as long as C21 did: shorter trainings are no evidence.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -7,6 +10,8 @@ from typing import Any, Protocol
 from focalcal.reporting.findings import Evidence, Finding, MissingEvidence
 
 FOLDER = "results/tables"
+EPOCHS = {"cifar10": 200, "cifar10-s": 200, "svhn": 50}
+"""How long C21 trained."""
 
 
 class _Claim(Protocol):
@@ -103,11 +108,25 @@ def _means(evidence: Evidence, table: str, column: str, where: Mapping[str, Any]
     path = f"{FOLDER}/{table}.csv"
     found = {}
     for loss in where["loss_id"]:
+        _require_training(evidence, {**fixed, "loss": loss})
         row = evidence.row(path, {**fixed, "loss_id": loss})
         if not row[f"{column}_mean"]:
             raise MissingEvidence(f"{loss} has no {column} in {path}: {row['note'] or 'not computed'}")
         found[loss] = float(row[f"{column}_mean"])
     return found
+
+
+def _require_training(evidence: Evidence, where: Mapping[str, Any]) -> None:
+    """Raise MissingEvidence where a run of `where` was trained here, for fewer epochs than C21's."""
+    needed = EPOCHS.get(where.get("dataset"))
+    if needed is None:
+        return
+    place = {key: where[key] for key in ("dataset", "model", "loss")}
+    for run in evidence.table(f"{FOLDER}/runs.csv"):
+        if place.items() <= run.items() and run["epochs"] and int(run["epochs"]) < needed:
+            raise MissingEvidence(
+                f"{'/'.join(place.values())} was trained for {run['epochs']} epochs, C21's for {needed}"
+            )
 
 
 def _rising(values: Sequence[float], tolerance: float) -> bool:

@@ -69,7 +69,9 @@ class MadeResults:
             writer.writerow(RUN_COLUMNS)
             for run in self.grid:
                 status = "diverged" if run.path in self.failed else "ok"
-                writer.writerow([run.dataset, run.model, run.loss, run.seed, status, "cpu", 1.5, "abc", ""])
+                writer.writerow(
+                    [run.dataset, run.model, run.loss, run.seed, 3, status, "cpu", 1.5, "abc", ""]
+                )
         for dataset in self.grid.datasets:
             record = {
                 "dataset": dataset,

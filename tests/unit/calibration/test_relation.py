@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from focalcal.calibration import relation
+from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
 
 TEMPERATURES = np.arange(1, 11) / 2
 
@@ -32,6 +33,7 @@ def test_an_exact_line_is_found_without_the_point_at_the_bound():
     assert row["intercept"] == pytest.approx(1.5)
     assert row["r_squared"] == pytest.approx(1.0)
     assert row["largest_deviation"] == pytest.approx(0.0, abs=1e-12)
+    assert row["prediction_error"] == pytest.approx(0.0, abs=1e-12)
     assert (row["points"], row["left_out"]) == (3, 1)
 
 
@@ -42,11 +44,23 @@ def test_a_bent_relation_has_its_least_squares_line():
     assert row["intercept"] == pytest.approx(47 / 28)
     assert 0 < row["r_squared"] < 1
     assert row["largest_deviation"] == pytest.approx(9 / 28)
+    # From the other two, the lines predict 1.75 at -0.5, 1.5 at 0 and 4 at 1: errors of 0.75, 0.25 and 0.6.
+    assert row["prediction_error"] == pytest.approx(0.75)
+
+
+def test_a_far_gamma_does_not_make_a_bent_relation_straight():
+    """On K24's gammas, sqrt(1 + gamma) has R² 0.97, but the line through the others misses it at 5 by far."""
+    gammas, temperatures = np.array([0.0, *K24_GAMMAS]), np.array(K24_TEMPERATURES)
+    values = np.abs(temperatures[None] - np.sqrt(1 + gammas)[:, None])
+    (row,) = relation.linear_relations({"gammas": gammas, "temperatures": temperatures, "ece": values})
+    assert row["r_squared"] > 0.95
+    assert row["prediction_error"] > 0.3
 
 
 def test_too_few_points_have_no_line():
     (row,) = relation.linear_relations(surfaces([0.5, 5.0, 2.0, 5.0]))
     assert row["slope"] is None
+    assert row["prediction_error"] is None
     assert (row["points"], row["left_out"]) == (1, 3)
 
 

@@ -58,7 +58,7 @@ def test_changed_code_runs_and_numbers(original, changed):
     record = changed / "runs/gauss-3/mlp/ce/seed1/run.json"
     record.write_text(record.read_text().replace("0123", "4567"))
     runs = changed / "tables/runs.csv"
-    runs.write_text(runs.read_text().replace("ce,2,ok", "ce,2,diverged"))
+    runs.write_text(runs.read_text().replace("ce,2,3,ok", "ce,2,3,diverged"))
     metrics = pd.read_csv(changed / "tables/metrics.csv")
     chosen = (metrics["metric"] == "ece") & (metrics["method"] == "ts") & (metrics["split"] == "test")
     metrics.loc[chosen, "value"] /= 2

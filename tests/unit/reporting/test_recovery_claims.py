@@ -113,6 +113,28 @@ def test_what_was_not_run_is_missing(evidence):
         )
 
 
+@pytest.mark.parametrize(("epochs", "is_evidence"), [("199", False), ("200", True), ("", True)])
+def test_short_trainings_are_no_evidence(tmp_path, epochs, is_evidence):
+    folder = tmp_path / "results" / "tables"
+    folder.mkdir(parents=True)
+    (folder / "t.csv").write_text("dataset,model,loss_id,ece_mean,note\ncifar10,resnet8,ce,0.01,\n")
+    (folder / "runs.csv").write_text(
+        f"dataset,model,loss,seed,epochs\ncifar10,resnet8,ce,1,{epochs}\ncifar10,resnet20,ce,1,1\n"
+    )
+    place = {"dataset": "cifar10", "model": "resnet8", "loss_id": ["ce"]}
+
+    def judged():
+        return recovery_claims.recovery_at_most(
+            CLAIM, Evidence(tmp_path), table="t", column="ece", where=place, bound=1
+        )
+
+    if is_evidence:
+        assert judged().agrees
+    else:
+        with pytest.raises(MissingEvidence, match="cifar10/resnet8/ce was trained for 199 epochs, C21's for"):
+            judged()
+
+
 def test_the_ledger_judges_c21_on_exact_minimisers(tmp_path):
     runs = write_project(tmp_path / "results", ["ce", "focal-1", "focal-5"])
     spec = json.dumps({"runs": runs, "human": []})

@@ -23,7 +23,14 @@ ALL_IDS = [
     *("focal-0", "focal-0.5", "focal-1", "focal-3", "focal-7", "focal-2+ls-0.1"),
     *("flsd-53", "flsd-532", "focal-sched-532", "focal-sched-531", "adafocal"),
     *("brier", "mmce", "mmce-authors", "ls-0.05"),
-    *("dual-focal-2", "dual-focal-0.5", "inverse-focal-2", "proper-focal-3", "proper-focal-0.5"),
+    *(
+        "dual-focal-2",
+        "dual-focal-0.5",
+        "inverse-focal-2",
+        "proper-focal-3",
+        "proper-focal-0.5",
+        "proper-focal-0",
+    ),
 ]
 EXTREMES = (0.0, 1.0, -30.0, 100.0, 1e4, -1e30, 3e38, -3e38)
 
