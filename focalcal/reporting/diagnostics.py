@@ -13,7 +13,9 @@ from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.search import Fit
 from focalcal.reporting.statistics import compare_samples
 
-CURVE_TEMPERATURES = np.geomspace(0.25, 4.0, 65)
+CURVE_POINTS = 97
+LEAST_CURVE = (0.25, 4.0)
+"""Temperatures that every curve spans: a narrow search should still be seen against its surroundings."""
 COMPARED = ("fts", "ts")
 DIGITS = 7
 
@@ -25,12 +27,14 @@ def diagnose(
 
     `reliability`: for each method (the fit chosen by `criterion`, else the only one it has) its gamma,
     temperature and, for each equal-width bin, count, mean confidence and accuracy (None where empty).
-    `curve`: ECE of the logits divided by each of `temperatures`. `comparisons`: test ECE and log-loss
+    `curve`: ECE of the logits divided by each of `temperatures`, which span all that were searched, hence
+    all that can have been chosen. `comparisons`: test ECE and log-loss
     of FTS and TS chosen by `criterion`, their difference and its 95 % interval over test samples.
     """
     test, settings = logits.test, engine.settings_of(calibration)
     bins, gamma = settings.bins, fits["run"]["gamma"]
     chosen = choose_fits(fits["fits"], criterion)
+    curve_temperatures = curve_grid(settings.temperatures)
     predictions = {method: _predict(test, fit, settings, gamma) for method, fit in chosen.items()}
     return {
         "run": dict(fits["run"]),
@@ -46,8 +50,8 @@ def diagnose(
             for method, fit in chosen.items()
         ],
         "curve": {
-            "temperatures": _rounded(CURVE_TEMPERATURES),
-            "ece": _rounded(ece_curve(test, CURVE_TEMPERATURES, bins)),
+            "temperatures": _rounded(curve_temperatures),
+            "ece": _rounded(ece_curve(test, curve_temperatures, bins)),
         },
         "comparisons": _comparisons(predictions, chosen, criterion, bins, resamples),
     }
@@ -80,6 +84,11 @@ def top_label_ece(confidence: NDArray, correct: NDArray, bins: int) -> float:
 def ece_of_bins(index: NDArray, gap: NDArray, bins: int) -> float:
     """Return the ECE from each sample's bin (n,) and its confidence minus correctness (n,)."""
     return float(np.abs(np.bincount(index, gap, bins)).sum() / len(gap))
+
+
+def curve_grid(searched: NDArray) -> NDArray[np.float64]:
+    """Return temperatures (CURVE_POINTS,), equally spaced by ratio, that span those searched (t,)."""
+    return np.geomspace(min(LEAST_CURVE[0], searched[0]), max(LEAST_CURVE[1], searched[-1]), CURVE_POINTS)
 
 
 def ece_curve(split: Split, temperatures: NDArray, bins: int) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from focalcal.reporting.figure_parts import (
     panels,
     plain_log,
 )
+from focalcal.reporting.figures_reliability import pool
 from focalcal.reporting.measurements import loss_order
 from focalcal.reporting.report_tables import SCALES, metric_name
 from focalcal.reporting.table_cells import GAMMA, MINUS, loss_name
@@ -80,26 +81,28 @@ def fit_line(gammas: NDArray, temperatures: NDArray) -> Line:
 
 
 def temperature(diagnostics: Sequence[Mapping[str, Any]]) -> Figure:
-    """Return test ECE against T by loss, mean over seeds, with the mean chosen T of temperature scaling."""
+    """Return test ECE against T by loss, mean over seeds; a marker is TS: mean chosen T, mean ECE with it."""
     curves: dict[str, list[NDArray]] = {}
-    chosen: dict[str, list[float]] = {}
+    scaled: dict[str, list[Mapping[str, Any]]] = {}
     for record in diagnostics:
         loss = record["run"]["loss"]
         curves.setdefault(loss, []).append(np.array(record["curve"]["ece"]))
-        chosen.setdefault(loss, []).extend(
-            entry["temperature"] for entry in record["reliability"] if entry["method"] == "ts"
+        scaled.setdefault(loss, []).extend(
+            entry for entry in record["reliability"] if entry["method"] == "ts"
         )
     if not curves:
         return message_figure("No run at hand succeeded.")
     grid = np.array(diagnostics[0]["curve"]["temperatures"])
     looks = loss_looks(list(curves))
     figure, (axis,) = panels(1, width=6.4, height=3.6)
+    least_shown = max(grid[0], LEAST_SHOWN_TEMPERATURE)
     for loss, look in looks.items():
         mean = np.mean(curves[loss], axis=0) * 100
         axis.plot(grid, mean, color=look.color, linestyle=look.line, label=loss_name(loss))
-        if chosen[loss]:
-            at = float(np.clip(np.exp(np.mean(np.log(chosen[loss]))), grid[0], grid[-1]))
-            height = np.interp(np.log(at), np.log(grid), mean)
+        if scaled[loss]:
+            at = float(np.mean([entry["temperature"] for entry in scaled[loss]]))
+            least_shown = min(least_shown, at)
+            height = pool(scaled[loss]).ece * 100
             axis.plot(at, height, look.marker, color=look.color, markersize=8, markeredgecolor="white")
     axis.axvline(1, color=BLACK, linewidth=0.8, linestyle=":")
     axis.text(
@@ -107,7 +110,7 @@ def temperature(diagnostics: Sequence[Mapping[str, Any]]) -> Figure:
     )
     plain_log(axis, "x")
     plain_log(axis, "y")
-    axis.set(xlabel="temperature T", ylabel="test ECE (%)", xlim=(grid[0], grid[-1]))
+    axis.set(xlabel="temperature T", ylabel="test ECE (%)", xlim=(least_shown / 1.1, grid[-1] * 1.1))
     axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
