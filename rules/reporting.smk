@@ -109,11 +109,12 @@ rule tables:
 
 
 rule statistics:
-    """Calibrators compared over runs and over test samples, ranked, and how much selection flatters itself."""
+    """Calibrators compared over runs and test samples, ranked; how selection flatters itself; bound hits."""
     input:
         metrics="results/tables/metrics.csv",
         runs="results/tables/runs.csv",
         diagnostics=collect("results/diagnostics/{run}.json", run=GRID.paths),
+        fits=collect("results/calibration/{run}/fits.json", run=GRID.paths),
     output:
         "results/tables/headline.json",
         layout.table_files("statistics", "md", "tex", "html"),

@@ -1,4 +1,4 @@
-"""Write comparisons of calibrators, their ranking, and the optimism of selection as tables."""
+"""Write comparisons of calibrators, their ranking, selection's optimism and bound hits as tables."""
 
 from workflow_scripts.entry import start
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from focalcal.reporting import summary
 from focalcal.reporting.measurements import load_metrics
-from focalcal.reporting.records import read_diagnostics, read_runs
+from focalcal.reporting.records import read_diagnostics, read_fits, read_runs, succeeded
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -18,13 +18,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--spec", required=True, type=json.loads, help="JSON: metric, criterion")
     parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics, .csv")
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
-    parser.add_argument("--results", required=True, type=Path, help="folder with diagnostics/")
+    parser.add_argument("--results", required=True, type=Path, help="folder with diagnostics/, calibration/")
     parser.add_argument("--output", required=True, type=Path, help="folder to write the tables into")
     arguments = parser.parse_args(argv)
-    diagnostics = read_diagnostics(arguments.results, read_runs(arguments.runs))
-    metrics = load_metrics(arguments.metrics)
-    spec = arguments.spec
-    summary.write_statistics_tables(metrics, diagnostics, spec["metric"], spec["criterion"], arguments.output)
+    runs = read_runs(arguments.runs)
+    summary.write_statistics_tables(
+        load_metrics(arguments.metrics),
+        read_diagnostics(arguments.results, runs),
+        [(run, read_fits(arguments.results, run)) for run in succeeded(runs)],
+        arguments.spec["metric"],
+        arguments.spec["criterion"],
+        arguments.output,
+    )
 
 
 if __name__ == "__main__":

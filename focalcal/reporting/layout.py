@@ -15,8 +15,8 @@ CLAIM_FILES = tuple(
     for half in ("", "_experiments")
 )
 """Statements of the papers, theoretical and experimental, files of `published`."""
-STATISTICS = ("comparisons", "samples", "ranking", "optimism")
-"""Tables made from statistics; all others hold scores over seeds."""
+STATISTICS = ("comparisons", "samples", "ranking", "optimism", "bound_hits")
+"""Tables of the rule `statistics`, which look at single runs; all others hold scores over seeds."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,12 @@ TABLES = (
         "calibration",
         "How much selection flatters itself",
         "Each chosen fit's score on the validation data it was chosen on, beside its score on test data.",
+    ),
+    Product(
+        "bound_hits",
+        "calibration",
+        "Fits at an end of what was searched",
+        "Fits whose temperature or gamma is the lowest or highest that was searched, a sign to widen.",
     ),
     Product("k24_table1", "calibration", "Layout of K24 Table 1", "TS and FTS by training loss."),
     Product("m20_ece", "calibration", "ECE, layout of M20 Tables 1, 4 and 7", "Before and after TS."),

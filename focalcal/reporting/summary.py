@@ -1,13 +1,13 @@
-"""All tables of a results folder, written from the tidy metrics and the runs' diagnostics."""
+"""All tables of a results folder, written from the tidy metrics and the runs' diagnostics and fits."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from focalcal.reporting import published, report_tables, statistics_tables, tables
+from focalcal.reporting import bound_hits, published, report_tables, statistics_tables, tables
 from focalcal.reporting.comparisons import rank_combinations, selection_optimism
 from focalcal.reporting.formats import Table, write_table
 from focalcal.reporting.headline import headline
@@ -50,11 +50,12 @@ def write_score_tables(metrics: pd.DataFrame, metric: str, criterion: str, folde
 def write_statistics_tables(
     metrics: pd.DataFrame,
     diagnostics: Sequence[Mapping[str, Any]],
+    fitted: Iterable[tuple[Mapping[str, str], Sequence[Mapping[str, Any]]]],
     metric: str,
     criterion: str,
     folder: Path,
 ) -> None:
-    """Write comparisons over runs and over samples, ranking, optimism of selection, and headline.json."""
+    """Write comparisons over runs and over samples, ranking, optimism, bound hits, and headline.json."""
     write_json(folder / "headline.json", headline(metrics, metric, criterion))
     ranking = ranking_of(metrics, metric, criterion)
     found = [
@@ -62,6 +63,7 @@ def write_statistics_tables(
         statistics_tables.samples_table(diagnostics),
         statistics_tables.ranking_table(ranking, metric, criterion),
         statistics_tables.optimism_table(selection_optimism(metrics)),
+        bound_hits.bound_hits_table(fitted),
     ]
     _write(found, "statistics", folder)
 

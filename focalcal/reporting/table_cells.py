@@ -91,6 +91,11 @@ def number(value: float, decimals: int, *, signed: bool = False) -> str:
     return f"+{text}" if signed else text
 
 
+def short_number(value: float) -> str:
+    """Return a number with the digits it needs, four at most, and a true minus sign."""
+    return f"{value:.4g}".replace("-", MINUS)
+
+
 def score_cell(score: Summary | None, scale: Scale, fit: str = "") -> Cell:
     """Return `mean ± std (fit)` over seeds, without ± for one seed; empty without a score.
 
@@ -185,12 +190,8 @@ def spread_note(scores: Sequence[Summary]) -> str:
 def _fit_text(fit: str, temperature: float | None, gammas: tuple[float, float] | None) -> str:
     parts = []
     if "gamma" in fit and gammas is not None:
-        low, high = (_short(gamma) for gamma in gammas)
+        low, high = (short_number(gamma) for gamma in gammas)
         parts.append(f"{GAMMA} {low}" if low == high else f"{GAMMA} {low} to {high}")
     if "T" in fit and temperature is not None:
         parts.append(f"T {number(temperature, 2)}")
     return f" ({', '.join(parts)})" if parts else ""
-
-
-def _short(value: float) -> str:
-    return f"{value:.4g}".replace("-", MINUS)

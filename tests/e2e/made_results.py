@@ -9,6 +9,7 @@ import numpy as np
 import yaml
 
 from focalcal.calibration.catalogue import METRICS
+from focalcal.calibration.fit import bound_hit
 from focalcal.reporting.aggregate import RUN_COLUMNS
 from focalcal.reporting.measurements import COLUMNS
 from focalcal.workflow import grid
@@ -184,6 +185,8 @@ class MadeResults:
             "criterion": criterion or None,
             "gamma": gamma,
             "temperature": temperature,
+            "bound_hit": "none",
+            "gamma_bound_hit": bound_hit(gamma, GAMMAS) if method == "fts" else "none",
         }
 
     def _diagnostics(self, run, fits):

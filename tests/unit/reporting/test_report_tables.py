@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from focalcal.reporting import report_tables, statistics_tables
+from focalcal.reporting.bound_hits import bound_hits_table
 from focalcal.reporting.headline import headline
 from focalcal.reporting.html_parts import table_html
 from focalcal.reporting.layout import TABLES, table_names
@@ -116,6 +117,31 @@ def test_ranking_names_what_is_joined_with_the_best():
     assert statistics_tables.ranking_table(None, "ece", "ece") is None
 
 
+def fit(method, criterion, gamma, temperature, bound="none", gamma_bound="none"):
+    found = {"method": method, "criterion": criterion, "gamma": gamma, "temperature": temperature}
+    return found | {"bound_hit": bound, "gamma_bound_hit": gamma_bound}
+
+
+def test_fits_at_an_end_are_listed_with_their_seeds():
+    none, inside = fit("none", None, 0.0, 1.0), fit("ts", "ece", 0.0, 1.2)
+    highest = fit("ts", "ece", 0.0, 5.0, bound="high")
+    corner = fit("fts", "nll", -0.5, 0.01, bound="low", gamma_bound="low")
+    run = {"dataset": "d", "model": "m", "loss": "ce"}
+    fitted = [
+        (run | {"seed": "1"}, [none, highest, corner]),
+        (run | {"seed": "2"}, [none, inside]),
+        (run | {"seed": "3"}, [none, highest]),
+    ]
+    table = bound_hits_table(fitted)
+    assert [[cell.text for cell in row[5:]] for row in table.rows] == [
+        ["TS", "ECE", "T", "5", "highest", "2 of 3", "1, 3"],
+        ["FTS", "log-loss", "\N{GREEK SMALL LETTER GAMMA}", f"{MINUS}0.5", "lowest", "1 of 1", "1"],
+        ["FTS", "log-loss", "T", "0.01", "lowest", "1 of 1", "1"],
+    ]
+    assert table.notes[0] == "Of 4 fits, 3 stopped at an end of what was searched."
+    assert bound_hits_table(fitted[1:2]).notes[0].startswith("Of 1 fits, none stopped")
+
+
 def test_headline(frame):
     found = headline(frame, "ece", "ece")
     assert [entry["text"] for entry in found["means"]] == ["10.00 %", "3.03 %", "2.63 %"]
@@ -142,7 +168,7 @@ def test_headline_without_fts(frame):
 
 def test_every_table_is_written_in_four_spellings(frame, tmp_path):
     write_score_tables(frame, "ece", "ece", tmp_path)
-    write_statistics_tables(frame, [], "ece", "ece", tmp_path)
+    write_statistics_tables(frame, [], [], "ece", "ece", tmp_path)
     for table in TABLES:
         for suffix in ("csv", "md", "tex", "html"):
             assert (tmp_path / f"{table.name}.{suffix}").is_file()
