@@ -13,6 +13,7 @@ from focalcal.workflow.errors import UserError
 
 MINUS = "\N{MINUS SIGN}"
 GAMMA = "\N{GREEK SMALL LETTER GAMMA}"
+MOST_IN_DIGITS = 1e5
 SCORE_FIELDS = ("mean", "std", "seeds", "temperature", "gamma_low", "gamma_high")
 PRINTED_FIELDS = ("mean", "std", "temperature", "gamma")
 
@@ -82,8 +83,13 @@ def loss_name(loss: str) -> str:
 
 
 def number(value: float, decimals: int, *, signed: bool = False) -> str:
-    """Return a rounded number with a true minus sign, never a negative zero; with a plus sign if `signed`."""
+    """Return a rounded number with a true minus sign, never a negative zero; with a plus sign if `signed`.
+
+    From 100,000 on it is a power of ten with two decimals.
+    """
     text = f"{abs(value):.{decimals}f}"
+    if abs(value) >= MOST_IN_DIGITS:
+        text = f"{abs(value):.2e}".replace("e+0", "e").replace("e+", "e")
     if float(text) == 0:
         return text
     if value < 0:

@@ -349,6 +349,9 @@ class TestCells:
         assert number(-0.006, 2) == f"{MINUS}0.01"
         assert number(0.006, 2, signed=True) == "+0.01"
         assert number(0.0, 1, signed=True) == "0.0"
+        assert number(99999.4, 0) == "99999"
+        assert number(1e296, 3) == "1.00e296"
+        assert number(-123456.0, 2, signed=True) == f"{MINUS}1.23e5"
 
     @pytest.mark.parametrize(
         ("loss", "name"),
