@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, Locator, MaxNLocator, NullFormatter
 
 from focalcal.reporting.measurements import loss_order
 from focalcal.training.catalogue import parse_loss
@@ -26,6 +27,9 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
 )  # fmt: skip
 GREY = "#6E6E6E"
 DPI = 150
+MANY_DECADES = 300
+"""A range this many times as wide has no room for three ticks a decade."""
+FEWEST_TICKS, MOST_TICKS = 3, 7
 STYLE = {
     "figure.constrained_layout.use": True,
     "font.family": "DejaVu Sans",
@@ -130,11 +134,46 @@ def message_figure(text: str) -> Figure:
     return figure
 
 
+class PlainLogLocator(Locator):
+    """Ticks at 1, 2 and 5 of each decade; at 1 alone over many, at even steps within one; 0 where shown."""
+
+    def __init__(self, smallest: float) -> None:
+        self._smallest = smallest
+
+    def __call__(self) -> Sequence[float]:
+        """Return the ticks of the axis as it is."""
+        return self.tick_values(*self.axis.get_view_interval())
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        """Return the ticks between two values; below the smallest drawn one only 0 has any."""
+        low = vmin if vmin > 0 else self._smallest
+        exponents = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(vmax)) + 1)
+        if vmax > MANY_DECADES * low:
+            ticks = 10.0 ** exponents[:: math.ceil(len(exponents) / MOST_TICKS)]
+        else:
+            ticks = np.outer(10.0**exponents, (1, 2, 5)).ravel()
+            if np.count_nonzero((ticks >= low) & (ticks <= vmax)) < FEWEST_TICKS:
+                even = MaxNLocator(5, steps=[1, 2, 5, 10], min_n_ticks=FEWEST_TICKS)
+                ticks = even.tick_values(low, vmax)
+        return ticks if vmin > 0 else [0.0, *ticks[ticks >= low]]
+
+
 def plain_log(axis: Axes, which: str) -> None:
-    """Make an axis logarithmic with plain numbers at 1, 2 and 5, as people read them."""
-    getattr(axis, f"set_{which}scale")("log")
+    """Make an axis logarithmic with plain numbers, as people read them; call it when all is drawn.
+
+    Where a 0 was drawn it has its place: the axis is linear from there to the smallest value above.
+    """
+    limits = [shared.dataLim for shared in getattr(axis, f"get_shared_{which}_axes")().get_siblings(axis)]
+    smallest = min(getattr(limit, f"minpos{which}") for limit in limits)
+    if not math.isfinite(smallest):  # nothing above 0 was drawn
+        return
+    if min(getattr(limit, f"{which}min") for limit in limits) > 0:
+        getattr(axis, f"set_{which}scale")("log")
+    else:
+        getattr(axis, f"set_{which}scale")("symlog", linthresh=smallest, linscale=0.5)
+        axis.autoscale_view()  # else the margins stay those of the linear axis it was
     ticks = getattr(axis, f"{which}axis")
-    ticks.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ticks.set_major_locator(PlainLogLocator(smallest))
     ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ticks.set_minor_formatter(NullFormatter())
 

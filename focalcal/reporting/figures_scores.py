@@ -22,6 +22,7 @@ from focalcal.reporting.table_cells import Published, loss_name, number
 
 SHOWN = ("none", "ts", "fts")
 PAPERS = ("K24", "M20")
+OPEN = {"markerfacecolor": "white", "markersize": 8, "zorder": 2}
 NOTHING = "No run at hand has the scores that this figure shows."
 
 
@@ -63,15 +64,16 @@ def accuracy(summary: Mapping[Key, Summary], metric: str, criterion: str) -> Fig
             if scaled is not None:
                 ends = raw.mean * factor, scaled.mean * factor
                 axis.plot([x, x], ends, color=look.color, linewidth=0.8, alpha=0.6)
-                axis.plot(x, ends[1], look.marker, color=look.color, markerfacecolor="white")
-            axis.plot(x, raw.mean * factor, look.marker, color=look.color, markersize=7)
+                # Larger and below: where both are at one place, the filled marker lies within the open one.
+                axis.plot(x, ends[1], look.marker, color=look.color, **OPEN)
+            axis.plot(x, raw.mean * factor, look.marker, color=look.color, zorder=3)
         axis.set(title=f"{dataset} · {model}", xlabel="test error (%)", ylabel=f"test {SCALES[metric].label}")
         axis.margins(0.12)
         axis.locator_params(axis="x", nbins=5)
         plain_log(axis, "y")
     handles = [_handle(axes[0], look.color, look.marker) for look in looks.values()]
     names = [loss_name(loss) for loss in looks]
-    handles += [_handle(axes[0], GREY, "o"), _handle(axes[0], GREY, "o", filled=False)]
+    handles += [_handle(axes[0], GREY, "o"), _handle(axes[0], GREY, "o", **OPEN)]
     names += ["as trained (filled)", "after FTS (open)"]
     figure.legend(handles, names, loc="outside upper center", ncols=min(5, len(names)))
     return figure
@@ -84,7 +86,7 @@ def optimism(table: pd.DataFrame, methods: tuple[str, ...] = ("ts", "fts", "fts-
     if not criteria:
         return message_figure(NOTHING)
     means = mean_optimism(table).set_index(["method", "criterion"])
-    figure, axes = panels(len(criteria), width=3.5, height=3.3)
+    figure, axes = panels(len(criteria), width=3.5, height=4.3)
     for axis, criterion in zip(axes, criteria, strict=True):
         scale = SCALES[criterion]
         rows = table[table["criterion"] == criterion]
@@ -104,15 +106,22 @@ def optimism(table: pd.DataFrame, methods: tuple[str, ...] = ("ts", "fts", "fts-
                 label=f"{method_name(method)}: mean {number(shift, scale.decimals + 1, signed=True)}",
             )
         both = rows[["validation", "test"]].to_numpy() * scale.factor
-        ends = max(both.min(), 1e-3) * 0.85, both.max() * 1.15
-        axis.plot(ends, ends, color=BLACK, linewidth=0.8, linestyle="--")
-        axis.set(xlim=ends, ylim=ends, xlabel=f"validation {scale.label}", ylabel=f"test {scale.label}")
+        smallest = both[both > 0].min(initial=both.max())
+        ends = smallest * (0.85 if both.min() > 0 else -0.3), both.max() * 1.15
+        # The diagonal passes the smallest score so that both axes take it for theirs: it is straight then.
+        diagonal = ends[0], smallest, ends[1]
+        axis.plot(diagonal, diagonal, color=BLACK, linewidth=0.8, linestyle="--")
+        axis.set(xlabel=f"validation {scale.label}", ylabel=f"test {scale.label}")
         axis.set_title(f"chosen by {metric_name(criterion)}")
         plain_log(axis, "x")
         plain_log(axis, "y")
-        axis.set_aspect("equal")
+        axis.set(xlim=ends, ylim=ends, aspect="equal", anchor="N")
         axis.legend(
-            loc="upper left", handletextpad=0.2, title="test \N{MINUS SIGN} validation", title_fontsize=8
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.15),
+            handletextpad=0.2,
+            title="test \N{MINUS SIGN} validation",
+            title_fontsize=8,
         )
     return figure
 
@@ -164,5 +173,5 @@ def _losses(summary: Mapping[Key, Summary], place: tuple[str, str]) -> list[str]
     return sorted({key[2] for key in summary if key[:2] == place}, key=loss_order)
 
 
-def _handle(axis: Axes, color: str, marker: str, *, filled: bool = True) -> object:
-    return axis.plot([], [], marker, color=color, markerfacecolor=color if filled else "white")[0]
+def _handle(axis: Axes, color: str, marker: str, **look: object) -> object:
+    return axis.plot([], [], marker, color=color, **look)[0]

@@ -1,6 +1,7 @@
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -8,10 +9,12 @@ from focalcal.reporting import (
     figure_parts,
     figures_ranking,
     figures_reliability,
+    figures_scores,
     figures_search,
     figures_snapshots,
     figures_training,
 )
+from focalcal.reporting.measurements import Summary
 from focalcal.reporting.statistics import rank_methods
 
 LOSSES = ["focal-7", "ce", "flsd-53", "focal-1", "adafocal", "focal-3", "my-own"]
@@ -146,3 +149,93 @@ def test_places_without_runs_say_so():
     assert isinstance(figures_training.training({}), Figure)
     assert "No run" in figures_reliability.reliability([], ["none"]).axes[0].texts[0].get_text()
     assert "No run" in figures_search.temperature([]).axes[0].texts[0].get_text()
+
+
+@pytest.fixture
+def axis():
+    return figure_parts.panels(1)[1][0]
+
+
+def shown_ticks(axis):
+    low, high = axis.get_xlim()
+    return [tick for tick in axis.get_xticks() if low <= tick <= high]
+
+
+def test_a_drawn_zero_has_its_place_on_a_logarithmic_axis(axis):
+    axis.plot([0.0, 0.02, 30.0], [1, 2, 3], "o")
+    figure_parts.plain_log(axis, "x")
+    drawn(axis.figure)
+    low, high = axis.get_xlim()
+    assert low < 0
+    assert high > 30
+    assert shown_ticks(axis) == pytest.approx([0, 0.1, 1, 10])
+    places = axis.transData.transform([[0.0, 1], [0.02, 1], [30.0, 1]])[:, 0]
+    assert places[0] + 10 < places[1] < places[2]
+
+
+def test_a_panel_of_zeros_can_be_drawn(axis):
+    axis.plot([0.0, 0.0], [1, 2], "o")
+    figure_parts.plain_log(axis, "x")
+    drawn(axis.figure)
+    assert axis.get_xlim()[0] < 0 < axis.get_xlim()[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ((0.4, 12.0), [0.5, 1, 2, 5, 10]),
+        ((0.31, 0.42), [0.32, 0.34, 0.36, 0.38, 0.4, 0.42]),
+        ((8e-4, 20.0), [0.001, 0.01, 0.1, 1, 10]),
+        ((3.0, 3e200), [1e22, 1e54, 1e86, 1e118, 1e150, 1e182]),
+    ],
+)
+def test_ticks_of_a_logarithmic_axis_are_few_and_plain(axis, values, ticks):
+    axis.plot(values, [1, 2], "o")
+    figure_parts.plain_log(axis, "x")
+    assert shown_ticks(axis) == pytest.approx(ticks)
+
+
+def test_panels_that_share_an_axis_share_its_zero():
+    _, axes = figure_parts.panels(2, sharey=True)
+    for axis, values in zip(axes, ([0.0, 1.0], [0.5, 2.0]), strict=True):
+        axis.plot([1, 2], values)
+    figure_parts.plain_log(axes[1], "y")
+    assert axes[0].get_yscale() == "symlog"
+    assert axes[0].get_ylim()[0] < 0
+
+
+def optimism_rows(smallest):
+    return pd.DataFrame(
+        [
+            ("ts", "ece", 0.02, 0.03, 0.01),
+            ("ts", "ece", 0.011, 0.039, 0.028),
+            ("fts", "ece", smallest, 0.02, 0.02 - smallest),
+        ],
+        columns=["method", "criterion", "validation", "test", "optimism"],
+    )
+
+
+@pytest.mark.parametrize("smallest", [0.01, 0.0])
+def test_optimism_shows_every_point_and_its_legend_beside_them(smallest):
+    with figure_parts.house_style():
+        figure = figures_scores.optimism(optimism_rows(smallest))
+        drawn(figure)
+    (axis,) = figure.axes
+    legend, area = axis.get_legend().get_window_extent(), axis.get_window_extent()
+    assert legend.y1 < area.y0
+    assert legend.y0 > 0
+    for line in axis.lines:
+        for point in axis.transData.transform(line.get_xydata()):
+            assert area.padded(1).contains(*point)
+
+
+def test_a_score_that_calibration_leaves_shows_both_markers():
+    same = Summary(seeds=1, mean=0.1, std=None, temperature=None, gammas=None)
+    keys = [("none", "", "error"), ("none", "", "ece"), ("fts", "ece", "ece")]
+    with figure_parts.house_style():
+        figure = figures_scores.accuracy({("d", "m", "ce", *key): same for key in keys}, "ece", "ece")
+        drawn(figure)
+    points = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
+    below, above = sorted(points, key=lambda line: line.get_zorder())
+    assert below.get_markerfacecolor() == "white"
+    assert below.get_markersize() > above.get_markersize() + 2
