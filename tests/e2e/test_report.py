@@ -173,3 +173,9 @@ def test_theme_can_be_chosen(browser, report):
     assert browser.evaluate(ground) == light
     browser.evaluate("document.getElementById('theme').click()")
     assert browser.evaluate(ground) != light
+
+
+def test_comparisons_are_seen_with_what_follows_from_them(browser, report):
+    browser.open(address(report, "calibration"), max(WIDTHS))
+    box = "document.querySelector('#table-comparisons').closest('.scroll')"
+    assert browser.evaluate(f"{box}.scrollWidth - {box}.clientWidth") == 0
