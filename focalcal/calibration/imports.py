@@ -6,13 +6,17 @@
 - `.csv` and `.parquet`: one row a sample; a column `label`, a column `split` with `val` or `test`, and one
 column a
   class, in the order of the classes. Labels are class numbers 0..k-1, or names of class columns; where the
-  class columns have whole numbers as names, labels always mean those.
+  class columns have whole numbers as names, labels always mean those. Any other column is refused: one
+  without a name, one beside numbered class columns (`0`, `1`, ... or `logit_0`, `logit_1`, ...), and one of
+  whole numbers beside class columns that have fractions.
 
 With `kind: probabilities` the numbers are probabilities instead of logits, and their logarithms are taken.
 Formats that run code when they are read (pickle, and so PyTorch's) are refused.
 """
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
@@ -32,6 +37,11 @@ from focalcal.workflow.errors import UserError
 KINDS = ("logits", "probabilities")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy")
 ROW_SUM_TOLERANCE = 1e-3
+LIKELY_ROW_SUM_TOLERANCE = 0.15
+"""Probabilities that were rounded, or lost a class, still sum to 1 this nearly; logits in [0, 1] do not."""
+UNNAMED_COLUMN = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__")
+"""How pandas reads, or writes, the column of a row index."""
+NUMBERED_CLASS_COLUMN = re.compile(r"(|(?:class|logit|score|prob|output)[a-z]*[ _.-]?)\d+", re.IGNORECASE)
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
 """What a probability of 0 is read as: the smallest normal float32, about 1.2e-38."""
 
@@ -135,9 +145,19 @@ def _read_csv(path: Path) -> dict[str, NDArray]:
 
 def _read_parquet(path: Path) -> dict[str, NDArray]:
     try:
+        _check_distinct(pq.read_schema(path).names, path)
         return _from_table(pd.read_parquet(path), path)
     except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path} is not a readable Parquet table ({error}); write it again") from None
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{path} is not a readable Parquet table ({reason}); write it again") from None
+
+
+def _check_distinct(columns: list[str], path: Path) -> None:
+    repeated = [column for column, count in Counter(columns).items() if count > 1]
+    if repeated:
+        raise UserError(
+            f"{path} has the column {repeated[0]!r} more than once; allowed: each once; rename or drop it"
+        )
 
 
 def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
@@ -154,20 +174,67 @@ def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
             f"{path}: column 'split' has {unknown[0]!r}; allowed: {', '.join(SPLITS)}; "
             f"rename it or drop its rows"
         )
-    columns = [column for column in table.columns if column not in ("label", "split")]
-    for column in columns:
+    scores = _class_scores(table.drop(columns=["label", "split"]), path)
+    labels = _class_numbers(table["label"], [str(column) for column in scores.columns], path)
+    arrays = {}
+    for split in SPLITS:
+        chosen = (table["split"] == split).to_numpy()
+        arrays |= {f"{split}_logits": scores.to_numpy()[chosen], f"{split}_labels": labels[chosen]}
+    return arrays
+
+
+def _class_scores(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return a table's class columns as float64; a UserError names a column that is none."""
+    for column in table.columns:
+        if UNNAMED_COLUMN.fullmatch(str(column)):
+            raise UserError(
+                f"{path}: column {column!r} is a row index, not a class; allowed: besides label and split "
+                f"only columns of class scores; write the table with index=False"
+            )
         if table[column].dtype.kind not in "fiu":
             raise UserError(
                 f"{path}: column {column!r} holds {table[column].dtype}, not numbers; allowed: besides label "
                 f"and split only columns of class scores; drop the others"
             )
-    labels = _class_numbers(table["label"], [str(column) for column in columns], path)
-    scores = table[columns].to_numpy(dtype=np.float64)
-    arrays = {}
-    for split in SPLITS:
-        chosen = (table["split"] == split).to_numpy()
-        arrays |= {f"{split}_logits": scores[chosen], f"{split}_labels": labels[chosen]}
-    return arrays
+    scores = table.astype(np.float64)
+    if not _checked_numbering([str(column) for column in table.columns], path):
+        _check_fractions(scores, path)
+    return scores
+
+
+def _checked_numbering(columns: list[str], path: Path) -> bool:
+    """Return whether the columns are numbered alike; a UserError names one that is not while others are."""
+    prefixes = {name: match[1] for name in columns if (match := NUMBERED_CLASS_COLUMN.fullmatch(name))}
+    if len(prefixes) < 2:
+        return False
+    prefix = Counter(prefixes.values()).most_common(1)[0][0]
+    others = [name for name in columns if prefixes.get(name) != prefix]
+    if others:
+        numbered = [name for name in prefixes if prefixes[name] == prefix]
+        raise UserError(
+            f"{path}: column {others[0]!r} is not numbered as the class columns {numbered[0]!r} to "
+            f"{numbered[-1]!r} are; allowed: besides label and split only those; drop or rename it"
+        )
+    return True
+
+
+def _check_fractions(scores: pd.DataFrame, path: Path) -> None:
+    """Raise a UserError that names a column of whole numbers, such as an id, where others have fractions.
+
+    A column of zeros may be the class that a model measures the others against, and rows that sum to 1 have
+    no column too many.
+    """
+    values = scores.to_numpy()
+    if np.all(np.abs(values.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE):
+        return
+    whole = np.all(np.isfinite(values) & (values == np.rint(values)), axis=0)
+    suspects = scores.columns[whole & np.any(values != 0, axis=0)]
+    if len(suspects) and not whole.all():
+        raise UserError(
+            f"{path}: column {suspects[0]!r} holds only whole numbers, but {scores.columns[~whole][0]!r} "
+            f"fractions; allowed: besides label and split only columns of class scores; drop it, or if it is "
+            f"a class, number all class columns: class_0, class_1, ..."
+        )
 
 
 def _class_numbers(labels: pd.Series, classes: list[str], path: Path) -> NDArray:
@@ -192,15 +259,16 @@ def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> ND
     values = values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64, copy=False)
     sums = values.sum(axis=1, dtype=np.float64)
     in_range = bool(np.all(values >= 0) and np.all(values <= 1 + ROW_SUM_TOLERANCE))
-    are_probabilities = in_range and bool(np.all(np.abs(sums - 1.0) <= ROW_SUM_TOLERANCE))
+    sums_error = float(np.abs(sums - 1.0).max(initial=0.0))
     if kind == "logits":
-        if are_probabilities and len(values):
+        if in_range and sums_error <= LIKELY_ROW_SUM_TOLERANCE and len(values):
             raise UserError(
-                f"{name} has rows of numbers from 0 to 1 that sum to 1: they look like probabilities; "
-                f"allowed: logits, or probabilities declared as `kind: probabilities`; declare them"
+                f"{name} has rows of numbers from 0 to 1 that sum to {sums.min():.3g} to {sums.max():.3g}: "
+                f"they look like probabilities; allowed: logits, or probabilities declared as "
+                f"`kind: probabilities`; declare them"
             )
         return values
-    if not are_probabilities:
+    if not (in_range and sums_error <= ROW_SUM_TOLERANCE):
         raise UserError(
             f"{name} is declared as probabilities but has values from {values.min():g} to {values.max():g} "
             f"and row sums from {sums.min():g} to {sums.max():g}; allowed: 0 to 1, rows that sum to 1; "

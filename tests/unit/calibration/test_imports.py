@@ -5,6 +5,8 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save_file
 
@@ -78,6 +80,66 @@ def test_labels_mean_the_numbers_that_class_columns_are_named_by(tmp_path):
     assert_is_the_run(imports.read(tmp_path / "x.csv", "logits").logits, reverse=True)
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ("0", "1", "2"),
+        ("class_0", "class_1", "class_2"),
+        ("logit_0", "logit_1", "logit_2"),
+        ("1", "cat", "2d"),
+    ],
+)
+def test_class_columns_may_be_numbered_or_not(tmp_path, columns):
+    table(columns).to_csv(tmp_path / "x.csv", index=False)
+    assert_is_the_run(imports.read(tmp_path / "x.csv", "logits").logits, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.round({"cat": 0, "dog": 0, "emu": 0}),
+        lambda t: t.assign(dog=0.0),
+        lambda t: t.round({"dog": 0}).rename(columns={"cat": "class_0", "dog": "class_1", "emu": "class_2"}),
+    ],
+)
+def test_whole_numbers_of_all_classes_of_a_reference_class_and_of_numbered_classes_are_logits(
+    tmp_path, change
+):
+    changed = change(table())
+    changed.to_csv(tmp_path / "x.csv", index=False)
+    val = imports.read(tmp_path / "x.csv", "logits").logits.val.logits
+    expected = changed[changed["split"] == "val"].drop(columns=["label", "split"])
+    np.testing.assert_array_equal(val, expected)
+
+
+def test_a_class_of_zeros_and_ones_may_be_a_probability(tmp_path):
+    probabilities = np.array([[1.0, 0.0, 0.0], [0.0, 0.25, 0.75]] * 10)
+    frame = pd.DataFrame(probabilities, columns=["cat", "dog", "emu"])
+    frame = frame.assign(label=[0, 1] * 10, split=["val"] * 10 + ["test"] * 10)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    logits = imports.read(tmp_path / "x.csv", "probabilities").logits
+    np.testing.assert_allclose(softmax(logits.val.logits), probabilities[:10], atol=1e-15)
+
+
+def test_a_row_index_is_no_class(tmp_path):
+    table().to_csv(tmp_path / "x.csv")
+    with pytest.raises(UserError, match=r"column 'Unnamed: 0' is a row index, .*with index=False"):
+        imports.read(tmp_path / "x.csv", "logits")
+    table().assign(**{"": 0.5}).to_parquet(tmp_path / "x.parquet", index=False)
+    with pytest.raises(UserError, match=r"column '' is a row index, .*with index=False"):
+        imports.read(tmp_path / "x.parquet", "logits")
+    table().to_parquet(tmp_path / "x.parquet")
+    assert_is_the_run(imports.read(tmp_path / "x.parquet", "logits").logits, reverse=True)
+
+
+def test_columns_of_the_same_name_are_told(tmp_path):
+    names = ["cat", "cat", "label", "split"]
+    columns = [pa.array([1.5, 2.0]), pa.array([0.5, 1.0]), pa.array([0, 1]), pa.array(["val", "test"])]
+    pq.write_table(pa.table(columns, names=names), tmp_path / "x.parquet")
+    with pytest.raises(UserError, match="has the column 'cat' more than once; allowed: each once; rename"):
+        imports.read(tmp_path / "x.parquet", "logits")
+
+
 def test_posterior_and_float16_are_kept_as_float32(tmp_path):
     half = {key: value.astype(np.float16) if "logits" in key else value for key, value in ARRAYS.items()}
     np.savez(tmp_path / "x.npz", **half, val_posterior=softmax(VAL[0]))
@@ -116,6 +178,23 @@ def test_undeclared_probabilities_are_refused(tmp_path):
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(UserError, match=r"look like probabilities; .* `kind: probabilities`"):
         imports.read(tmp_path / "x.npz", "logits")
+
+
+@pytest.mark.parametrize("change", [lambda probs: probs.round(2), lambda probs: 0.9 * probs])
+def test_probabilities_that_were_rounded_or_lost_a_class_are_refused_as_logits(tmp_path, change):
+    arrays = {key: change(softmax(value)) if "logits" in key else value for key, value in ARRAYS.items()}
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(UserError, match=r"that sum to \S+ to \S+: they look like probabilities"):
+        imports.read(tmp_path / "x.npz", "logits")
+
+
+def test_logits_between_0_and_1_are_accepted(tmp_path):
+    arrays = {key: value / 20 + 0.5 if "logits" in key else value for key, value in ARRAYS.items()}
+    assert all(value.min() > 0 and value.max() < 1 for key, value in arrays.items() if "logits" in key)
+    np.savez(tmp_path / "x.npz", **arrays)
+    np.testing.assert_array_equal(
+        imports.read(tmp_path / "x.npz", "logits").logits.val.logits, arrays["val_logits"]
+    )
 
 
 def test_logits_declared_as_probabilities_are_refused(tmp_path):
@@ -201,6 +280,19 @@ def test_whole_float_labels_are_accepted(tmp_path):
         (lambda t: t.drop(columns="split"), "has no column 'split'"),
         (lambda t: t.assign(split="train"), "column 'split' has 'train'; allowed: val, test"),
         (lambda t: t.assign(file="a.png"), "column 'file' holds .*, not numbers"),
+        (
+            lambda t: t.assign(id=np.arange(21)),
+            "column 'id' holds only whole numbers, but 'cat' fractions; .*drop it, or if it is a class, ",
+        ),
+        (lambda t: t.assign(pred=t["label"]), "column 'pred' holds only whole numbers"),
+        (
+            lambda t: t.set_axis(["0", "1", "2", "label", "split"], axis=1).assign(loss=0.5),
+            "column 'loss' is not numbered as the class columns '0' to '2' are; .*drop or rename it",
+        ),
+        (
+            lambda t: t.set_axis(["logit_0", "logit_1", "prob_0", "label", "split"], axis=1),
+            "column 'prob_0' is not numbered as the class columns 'logit_0' to 'logit_1' are",
+        ),
         (lambda t: t.assign(label="cow"), "column 'label' has 'cow', which is no class column; allowed: cat"),
         (lambda t: t.assign(label=7), "val_labels goes from 7 to 7; labels must be integers 0..2"),
         (lambda t: t.assign(cat=np.nan), r"val_logits\[0, 0\] is nan"),
