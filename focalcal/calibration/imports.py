@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+from focalcal import npz
 from focalcal.calibration import logits_io
 from focalcal.calibration.logits_io import SPLITS, RunLogits
 from focalcal.workflow.errors import UserError
@@ -106,7 +107,7 @@ def _read_arrays(path: Path) -> dict[str, NDArray]:
 
 
 def _read_npz(path: Path) -> dict[str, NDArray]:
-    return _named(logits_io.read_npz(path))
+    return _named(npz.read(path))
 
 
 def _read_safetensors(path: Path) -> dict[str, NDArray]:

@@ -1,19 +1,19 @@
 """Validation and test logits of one run: checked, read, written."""
 
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal import npz
 from focalcal.workflow.errors import UserError
 from focalcal.workflow.io import atomic_output
 
 SPLITS = ("val", "test")
+FEWEST_SAMPLES = 2
+"""What resampling, and so every interval in the report, needs of a split."""
 LARGEST_LOGIT = 1e300
 """Above this a difference of two logits divided by a small temperature could overflow float64."""
 
@@ -37,32 +37,8 @@ class RunLogits:
 
 def load(path: str | os.PathLike[str]) -> RunLogits:
     """Return the logits of a `.npz` file as the suite writes it; a UserError tells what is wrong with it."""
-    arrays = read_npz(Path(path))
+    arrays = npz.read(Path(path))
     return from_arrays({key: arrays[key] for key in arrays if key.startswith(("val_", "test_"))}, str(path))
-
-
-def read_npz(path: Path) -> dict[str, NDArray]:
-    """Return all arrays of a `.npz` file; pickled objects are refused."""
-    try:
-        with path.open("rb") as file:
-            return _arrays_of(np.load(file, allow_pickle=False), path)
-    except FileNotFoundError:
-        raise UserError(f"{path} is no file; allowed: an existing file; correct the path") from None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        if "pickle" in str(error).lower():
-            raise UserError(
-                f"{path} holds pickled objects, which may run code when read; allowed: plain arrays; "
-                f"save them with np.savez"
-            ) from None
-        raise UserError(
-            f"{path} is not a readable .npz file ({error}); allowed: what np.savez writes; write it again"
-        ) from None
-
-
-def _arrays_of(loaded: Any, path: Path) -> dict[str, NDArray]:
-    if isinstance(loaded, np.ndarray):
-        raise UserError(f"{path} holds one array without a name; allowed: what np.savez writes; write it so")
-    return {name: loaded[name] for name in loaded.files}
 
 
 def from_arrays(arrays: dict[str, NDArray], source: str) -> RunLogits:
@@ -115,9 +91,10 @@ def write(path: str | os.PathLike[str], run: RunLogits) -> None:
 def _check_logits(logits: NDArray, name: str, classes: int) -> None:
     if logits.dtype.kind != "f":
         raise UserError(f"{name} has dtype {logits.dtype}; it must be floating point, float32 or float64")
-    if logits.ndim != 2 or logits.shape[0] == 0:
+    if logits.ndim != 2 or logits.shape[0] < FEWEST_SAMPLES:
         raise UserError(
-            f"{name} has shape {logits.shape}; it must be (n, k): samples by classes, n at least 1"
+            f"{name} has shape {logits.shape}; it must be (n, k): samples by classes, "
+            f"n at least {FEWEST_SAMPLES}"
         )
     if logits.shape[1] < 2:
         raise UserError(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.logits_io import read_npz
+from focalcal import npz
 from focalcal.workflow.errors import UserError
 
 ARRAY = "probs"
@@ -61,7 +61,7 @@ def read_distributions(path: str | os.PathLike[str]) -> NDArray[np.float64]:
 
 def _read(path: Path) -> NDArray:
     if path.suffix == ".npz":
-        arrays = read_npz(path)
+        arrays = npz.read(path)
         if ARRAY not in arrays:
             raise UserError(
                 f"human labels {path} have the arrays {', '.join(sorted(arrays)) or 'none'}; "

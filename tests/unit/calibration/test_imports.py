@@ -2,6 +2,7 @@ from workflow_scripts.entry import run
 
 import json
 import pickle
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -251,6 +252,11 @@ def with_value(array, index, value):
         (corrupted(test_logits=with_value(TEST[0], (0, 2), -np.inf)), r"test_logits\[0, 2\] is -inf"),
         (corrupted(val_logits=VAL[0].ravel()), r"val_logits has shape \(36,\); it must be \(n, k\)"),
         (corrupted(val_logits=np.zeros((0, 3))), r"val_logits has shape \(0, 3\)"),
+        (
+            corrupted(val_logits=VAL[0][:1], val_labels=VAL[1][:1]),
+            r"val_logits has shape \(1, 3\); it must be \(n, k\): samples by classes, n at least 2",
+        ),
+        (corrupted(test_logits=TEST[0][:1], test_labels=TEST[1][:1]), r"test_logits has shape \(1, 3\)"),
         (corrupted(val_logits=VAL[0][:, :1], val_labels=VAL[1] * 0), "val_logits has 1 class; at least 2"),
         (corrupted(test_logits=np.zeros((9, 4))), "test_logits has 4 classes but val_logits has 3"),
         (corrupted(val_logits=VAL[0].astype(int)), "val_logits has dtype int64; it must be floating point"),
@@ -328,6 +334,14 @@ def test_an_array_without_a_name_is_refused(tmp_path):
     with (tmp_path / "x.npz").open("wb") as file:
         np.save(file, VAL[0])
     with pytest.raises(UserError, match="holds one array without a name"):
+        imports.read(tmp_path / "x.npz", "logits")
+
+
+def test_a_member_that_is_no_array_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", **ARRAYS)
+    with zipfile.ZipFile(tmp_path / "x.npz", "a") as archive:
+        archive.writestr("readme.txt", "what these are")
+    with pytest.raises(UserError, match=r"holds 'readme\.txt', which is no array; .*drop it"):
         imports.read(tmp_path / "x.npz", "logits")
 
 
