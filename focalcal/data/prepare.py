@@ -23,7 +23,8 @@ class Preparation:
     data: PreparedData
     source: str
     """The source that served, in words."""
-    class_names: list[str]
+    class_names: list[str] | None = None
+    """None where classes have only numbers."""
 
 
 def prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
@@ -45,7 +46,7 @@ def record(spec: Mapping[str, Any], preparation: Preparation, path: Path) -> dic
         "split_checksum": prepared.split_checksum(data),
         "sizes": {split: len(data.indices(split)) for split in SPLITS},
         "classes": data.classes,
-        "class_names": preparation.class_names,
+        "class_names": preparation.class_names or [str(k) for k in range(data.classes)],
         "class_counts": prepared.class_counts(data),
         "input_shape": list(data.inputs.shape[1:]),
         "posterior_known": data.posterior is not None,
@@ -56,7 +57,7 @@ def record(spec: Mapping[str, Any], preparation: Preparation, path: Path) -> dic
 
 def _prepare_synthetic(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
     data = prepare_gaussian(spec["entry"].get("base", spec["name"]), **spec["parameters"])
-    return Preparation(data, "generated", _numbered_classes(data))
+    return Preparation(data, "generated")
 
 
 def _prepare_bundled(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
@@ -102,17 +103,13 @@ def _prepare_npz(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: 
     parameters = dict(spec["parameters"])
     path = Path(parameters.pop("npz"))
     data = user_data.from_npz(path, **parameters)
-    return Preparation(data, f"file {path}", _numbered_classes(data))
+    return Preparation(data, f"file {path}")
 
 
 def _prepare_plugin(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
     file = spec["entry"]["file"]
     data = user_data.from_plugin(registry.PROJECT_ROOT / file, spec["parameters"]["options"])
-    return Preparation(data, f"Python file {file}", _numbered_classes(data))
-
-
-def _numbered_classes(data: PreparedData) -> list[str]:
-    return [str(k) for k in range(data.classes)]
+    return Preparation(data, f"Python file {file}")
 
 
 _PREPARERS = {

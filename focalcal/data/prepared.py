@@ -17,6 +17,8 @@ from focalcal.workflow.errors import UserError
 from focalcal.workflow.io import atomic_output
 
 SPLITS = ("train", "val", "test")
+FEWEST_SAMPLES = {"train": 1, "val": 2, "test": 2}
+"""Of each split; the report's intervals resample those that are evaluated."""
 POSTERIOR_SUM_TOLERANCE = 1e-6
 _CHUNK_BYTES = 1 << 20
 _LOCAL_HEADER_BYTES = 30
@@ -106,6 +108,7 @@ def class_counts(data: PreparedData) -> dict[str, list[int]]:
 
 def validate(data: PreparedData) -> None:
     """Raise ValueError naming the field, its value and what is allowed, unless `data` is well formed."""
+    _validate_types(data)
     _validate_inputs(data)
     count = len(data.inputs)
     if data.labels.dtype != np.int64 or data.labels.shape != (count,):
@@ -119,6 +122,15 @@ def validate(data: PreparedData) -> None:
     _validate_splits(data)
     if data.posterior is not None:
         _validate_posterior(data.posterior, count, data.classes)
+
+
+def _validate_types(data: PreparedData) -> None:
+    for field in fields(data):
+        value = getattr(data, field.name)
+        wanted, words = (int, "a Python int") if field.name == "classes" else (np.ndarray, "a NumPy array")
+        is_left_out = field.name == "posterior" and value is None
+        if not (isinstance(value, wanted) or is_left_out):
+            raise ValueError(f"{field.name} must be {words}, not {type(value).__name__}; correct it")
 
 
 def _validate_inputs(data: PreparedData) -> None:
@@ -146,8 +158,11 @@ def _validate_splits(data: PreparedData) -> None:
     uses = np.zeros(count, dtype=np.int64)
     for split in SPLITS:
         indices = data.indices(split)
-        if indices.dtype != np.int64 or indices.ndim != 1 or indices.size == 0:
-            raise ValueError(f"{split}_indices must be int64 (m,) with m >= 1, not {_described(indices)}")
+        if indices.dtype != np.int64 or indices.ndim != 1 or indices.size < FEWEST_SAMPLES[split]:
+            raise ValueError(
+                f"{split}_indices must be int64 (m,) with m, the number of {split} samples, "
+                f"at least {FEWEST_SAMPLES[split]}, not {_described(indices)}"
+            )
         if indices.min() < 0 or indices.max() >= count:
             raise ValueError(
                 f"{split}_indices must lie in 0..{count - 1}, not {indices.min()}..{indices.max()}"

@@ -2,13 +2,15 @@
 
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal import npz
+from focalcal.data.prepared import FEWEST_SAMPLES, SPLITS, PreparedData
 from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
 from focalcal.workflow.errors import UserError
@@ -17,6 +19,9 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pg
 _SPLIT_ARRAYS = ("x_train", "y_train", "x_val", "y_val", "x_test", "y_test")
 _WHOLE_ARRAYS = ("inputs", "labels", *(f"{split}_indices" for split in SPLITS), "posterior")
 _CHANNEL_COUNTS = (1, 3, 4)
+_DEEP_MODES = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
+"""Pillow's names of more than 8 bits a channel, which it would clip to 255."""
+_SHOWN_CLASSES = 5
 _CHUNK = 4096
 
 
@@ -35,16 +40,15 @@ def from_folder(
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder; give one with a sub-folder for each class")
-    split_folders = {split: folder / split for split in SPLITS if (folder / split).is_dir()}
-    if not {"train", "test"} <= set(split_folders):
-        split_folders = {"": folder}
+    split_folders = _split_folders(folder)
     class_names = _class_names(next(iter(split_folders.values())))
     files = {split: _labelled_files(parent, class_names) for split, parent in split_folders.items()}
     everything = [pair for pairs in files.values() for pair in pairs]
-    inputs = _read_images([file for file, _ in everything], image_size, greyscale)
     labels = np.array([label for _, label in everything], dtype=np.int64)
     counts = {split: len(pairs) for split, pairs in files.items()}
     indices = _split_indices(labels, counts, validation, test, seed)
+    _refuse_empty_classes(folder, labels[indices["train"]], class_names, "add images or remove the folder")
+    inputs = _read_images([file for file, _ in everything], image_size, greyscale)
     return _assembled(inputs, labels, indices, len(class_names)), class_names
 
 
@@ -57,24 +61,24 @@ def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedD
     """
     arrays = _load_arrays(path)
     if "inputs" in arrays:
-        labels = _as_labels(path, "labels", arrays)
-        inputs = _as_inputs(path, "inputs", arrays["inputs"])
+        inputs, labels = _as_samples(path, "inputs", "labels", arrays)
         given = [split for split in SPLITS if f"{split}_indices" in arrays]
         if given and len(given) != len(SPLITS):
             raise UserError(f"{path} has indices of {', '.join(given)}; allowed: train, val, test, or none")
-        indices = {split: arrays[f"{split}_indices"].astype(np.int64) for split in given} or _split_indices(
-            labels, {"": len(labels)}, validation, test, seed
-        )
+        indices = {
+            split: _as_indices(path, f"{split}_indices", arrays, len(labels)) for split in given
+        } or _split_indices(labels, {"": len(labels)}, validation, test, seed)
     else:
-        splits = [split for split in SPLITS if f"x_{split}" in arrays]
-        labels = np.concatenate([_as_labels(path, f"y_{split}", arrays) for split in splits])
-        inputs = np.concatenate([_as_inputs(path, f"x_{split}", arrays[f"x_{split}"]) for split in splits])
-        counts = {split: len(arrays[f"x_{split}"]) for split in splits}
+        splits = [split for split in SPLITS if {f"x_{split}", f"y_{split}"} & set(arrays)]
+        parts = {split: _as_samples(path, f"x_{split}", f"y_{split}", arrays) for split in splits}
+        inputs, labels = (np.concatenate(arrays) for arrays in zip(*parts.values(), strict=True))
+        counts = {split: len(part_labels) for split, (_, part_labels) in parts.items()}
         indices = _split_indices(labels, counts, validation, test, seed)
-    if len(inputs) != len(labels):
-        raise UserError(f"{path} has {len(inputs)} inputs but {len(labels)} labels; allowed: as many of each")
+    classes = int(labels.max()) + 1
+    repair = "number labels 0 to K - 1 without gaps, or give these classes training samples"
+    _refuse_empty_classes(path, labels[indices["train"]], range(classes), repair)
     posterior = arrays["posterior"].astype(np.float64) if "posterior" in arrays else None
-    return _assembled(inputs, labels, indices, int(labels.max()) + 1, posterior)
+    return _assembled(inputs, labels, indices, classes, posterior)
 
 
 def from_plugin(file: Path, options: Mapping[str, Any]) -> PreparedData:
@@ -162,12 +166,41 @@ def _split_indices(
 
 
 def _sample_count(share: float, total: int) -> int:
-    """Return a number of samples given as such or as a share of `total`, at least 1."""
-    return share if isinstance(share, int) else max(1, round(share * total))
+    """Return a number of evaluated samples given as such or as a share of `total`, then at least 2."""
+    return share if isinstance(share, int) else max(FEWEST_SAMPLES["val"], round(share * total))
 
 
 def _visible(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+
+
+def _split_folders(folder: Path) -> dict[str, Path]:
+    """Return the folders of the splits by name, or the folder itself as "" if it has no such folders."""
+    found = {split: folder / split for split in SPLITS if (folder / split).is_dir()}
+    if not {"train", "test"} <= set(found):
+        return {"": folder}
+    unknown = [path.name for path in _visible(folder) if path.is_dir() and path.name not in found]
+    if unknown:
+        raise UserError(
+            f"{folder} has the folder {unknown[0]!r} beside train and test; allowed there: "
+            f"{', '.join(SPLITS)}; rename it or move it away"
+        )
+    return found
+
+
+def _refuse_empty_classes(
+    source: Path, train_labels: np.ndarray, class_names: Sequence[object], repair: str
+) -> None:
+    """Raise a UserError that names the classes without a training sample."""
+    trained = set(np.unique(train_labels).tolist())
+    missing = len(class_names) - len(trained)
+    if missing:
+        names = (str(name) for label, name in enumerate(class_names) if label not in trained)
+        shown = ", ".join(islice(names, _SHOWN_CLASSES)) + (", ..." if missing > _SHOWN_CLASSES else "")
+        raise UserError(
+            f"{source} has no training sample of {missing} of its {len(class_names)} classes: {shown}; "
+            f"allowed: at least one of each; {repair}"
+        )
 
 
 def _class_names(parent: Path) -> list[str]:
@@ -182,15 +215,23 @@ def _labelled_files(parent: Path, class_names: list[str]) -> list[tuple[Path, in
     folders = [path for path in _visible(parent) if path.is_dir()]
     if unknown := sorted({path.name for path in folders} - set(class_names)):
         raise UserError(f"{parent} has the class {unknown[0]!r}, which has no training images")
-    files = [
-        (file, class_names.index(path.name))
-        for path in folders
-        for file in _visible(path)
-        if file.suffix.lower() in IMAGE_SUFFIXES
-    ]
+    files = [(file, class_names.index(path.name)) for path in folders for file in _images_in(path)]
     if not files:
         raise UserError(f"{parent} has no images in its class folders; allowed: {', '.join(IMAGE_SUFFIXES)}")
     return files
+
+
+def _images_in(class_folder: Path) -> list[Path]:
+    images = []
+    for path in _visible(class_folder):
+        if path.suffix.lower() in IMAGE_SUFFIXES:
+            images.append(path)
+        elif path.is_dir():
+            raise UserError(
+                f"{class_folder} is read as a class but has the folder {path.name!r}; allowed: images "
+                f"in the class folders, and these at the top or all in train and test; move it"
+            )
+    return images
 
 
 def _read_images(files: list[Path], image_size: int | None, greyscale: bool) -> np.ndarray:
@@ -214,6 +255,11 @@ def _read_image(file: Path, image_size: int | None, greyscale: bool) -> np.ndarr
 
     try:
         with Image.open(file) as image:
+            if image.mode in _DEEP_MODES:
+                raise UserError(
+                    f"{file} has the mode {image.mode!r}, more than 8 bits a channel; allowed: 8 bits; "
+                    f"convert to 8 bits a channel first"
+                )
             converted = ImageOps.exif_transpose(image).convert("L" if greyscale else "RGB")
     except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise UserError(f"{file} cannot be read as an image ({error}); repair or remove it") from None
@@ -224,12 +270,7 @@ def _read_image(file: Path, image_size: int | None, greyscale: bool) -> np.ndarr
 
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
-    try:
-        # Opened here, since np.load leaves a damaged zip file open.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, AttributeError) as error:
-        raise UserError(f"{path} cannot be read as an .npz of plain arrays: {error}") from None
+    arrays = npz.read(path)
     needed = ("inputs", "labels") if "inputs" in arrays else ("x_train", "y_train", "x_test", "y_test")
     allowed = _WHOLE_ARRAYS if "inputs" in arrays else _SPLIT_ARRAYS
     if missing := [name for name in needed if name not in arrays]:
@@ -242,8 +283,25 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _as_inputs(path: Path, name: str, values: np.ndarray) -> np.ndarray:
+def _as_samples(
+    path: Path, inputs_name: str, labels_name: str, arrays: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return inputs and labels, as many of each."""
+    labels = _as_labels(path, labels_name, arrays)
+    inputs = _as_inputs(path, inputs_name, arrays)
+    if len(inputs) != len(labels):
+        raise UserError(
+            f"{path}: {inputs_name} has {len(inputs)} samples but {labels_name} has {len(labels)}; "
+            f"allowed: as many of each; correct the arrays"
+        )
+    return inputs, labels
+
+
+def _as_inputs(path: Path, name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return images as uint8 (n, C, H, W), or features as float32 (n, d)."""
+    if name not in arrays:
+        raise UserError(f"{path}: {name} is missing; allowed: images or features; add it")
+    values = arrays[name]
     if values.dtype == np.uint8 and values.ndim == 3:
         return values[:, None]
     if values.dtype == np.uint8 and values.ndim == 4:
@@ -262,10 +320,24 @@ def _as_inputs(path: Path, name: str, values: np.ndarray) -> np.ndarray:
 
 def _as_labels(path: Path, name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     values = arrays.get(name)
-    if values is None or values.dtype.kind not in "iu" or values.size != len(values):
+    if values is None or values.dtype.kind not in "iu" or values.shape[:1] != (values.size,):
         shown = "missing" if values is None else f"{values.dtype} {values.shape}"
         raise UserError(f"{path}: {name} is {shown}; allowed: whole numbers (n,)")
     labels = values.reshape(-1).astype(np.int64)
     if labels.size == 0 or labels.min() < 0:
         raise UserError(f"{path}: {name} must hold classes 0, 1, ..., and at least one sample")
     return labels
+
+
+def _as_indices(path: Path, name: str, arrays: Mapping[str, np.ndarray], count: int) -> np.ndarray:
+    values = arrays[name]
+    if values.dtype.kind not in "iu" or values.ndim != 1 or values.size == 0:
+        raise UserError(
+            f"{path}: {name} is {values.dtype} {values.shape}; allowed: whole numbers (m,), m >= 1"
+        )
+    if values.min() < 0 or values.max() >= count:
+        raise UserError(
+            f"{path}: {name} goes from {values.min()} to {values.max()}; allowed: 0 to {count - 1}; "
+            f"correct it"
+        )
+    return values.astype(np.int64)

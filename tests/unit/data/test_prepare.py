@@ -236,6 +236,29 @@ def test_own_python_file(tmp_path, monkeypatch):
     assert record["source"] == "Python file datasets/mine.py"
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("classes='3'", "dataset mine: classes must be a Python int, not str; correct it"),
+        ("labels=data.labels.tolist()", "dataset mine: labels must be a NumPy array, not list; correct it"),
+        ("mean=None", "dataset mine: mean must be a NumPy array, not NoneType; correct it"),
+    ],
+)
+def test_wrong_types_of_a_python_file_are_told(tmp_path, monkeypatch, change, message):
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "mine.py").write_text(
+        "from dataclasses import replace\n"
+        "from focalcal.data.synthetic import prepare_gaussian\n"
+        "def load(options):\n"
+        "    data = prepare_gaussian('gauss-3', {'train': 5, 'val': 6, 'test': 7}, 0, 1.0)\n"
+        f"    return replace(data, {change})\n"
+    )
+    monkeypatch.setattr(registry, "PROJECT_ROOT", tmp_path)
+    with pytest.raises(UserError) as caught:
+        prepare(registry.job_spec("mine", {}, tmp_path), tmp_path)
+    assert str(caught.value) == message
+
+
 def test_a_user_mistake_is_one_line_and_exit_code_2(tmp_path, capsys):
     np.savez(tmp_path / "a.npz", inputs=np.ones((9, 2)), labels=np.zeros(9, int))
     spec = registry.job_spec("own", {"npz": str(tmp_path / "a.npz")})

@@ -112,6 +112,40 @@ def test_empty_class_folders_are_told(tmp_path):
         user_data.from_folder(tmp_path, **OPTIONS)
 
 
+def test_a_class_folder_without_images_is_told(pictures):
+    (pictures / "dog").mkdir()
+    with pytest.raises(
+        UserError, match=r"no training sample of 1 of its 4 classes: dog; .*add images or remove the folder"
+    ):
+        user_data.from_folder(pictures, **OPTIONS)
+
+
+def test_images_below_a_class_folder_are_told(pictures):
+    write_images(pictures / "bee", "queens", 2, 5)
+    with pytest.raises(UserError, match=r"bee is read as a class but has the folder 'queens'; .*move it"):
+        user_data.from_folder(pictures, **OPTIONS)
+
+
+def test_an_unknown_split_folder_is_told(tmp_path):
+    for split in ("train", "test", "valid"):
+        for name in ("ant", "bee"):
+            write_images(tmp_path / split, name, 5, 1)
+    with pytest.raises(UserError, match=r"has the folder 'valid' beside train and test; .*rename it"):
+        user_data.from_folder(tmp_path, **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "mode"),
+    [("x.png", np.uint16, "I;16"), ("x.tif", np.int32, "I"), ("x.tif", np.float32, "F")],
+)
+def test_images_of_more_than_8_bits_are_told(pictures, name, dtype, mode):
+    Image.fromarray(np.full((4, 6), 300, dtype=dtype)).save(pictures / "ant" / name)
+    with pytest.raises(
+        UserError, match=rf"{name} has the mode '{mode}', .*convert to 8 bits a channel first"
+    ):
+        user_data.from_folder(pictures, **OPTIONS)
+
+
 def test_a_test_class_without_training_images_is_told(tmp_path):
     for name in ("ant", "bee"):
         write_images(tmp_path / "train", name, 3, 1)
@@ -160,7 +194,7 @@ def test_npz_with_splits_and_posterior(tmp_path):
         inputs=np.ones((10, 2)),
         labels=np.arange(10) % 2,
         train_indices=[0, 1, 2],
-        val_indices=[3],
+        val_indices=[3, 4],
         test_indices=[9, 8],
         posterior=posterior,
     )
@@ -186,6 +220,13 @@ def test_npz_in_parts(tmp_path, with_val):
 
 
 GOOD = {"inputs": np.ones((10, 2)), "labels": np.arange(10) % 2}
+INDICES = {"train_indices": [4, 5, 6], "val_indices": [2, 3], "test_indices": [0, 1]}
+PARTS = {
+    "x_train": np.ones((8, 2)),
+    "y_train": np.arange(8) % 2,
+    "x_test": np.ones((4, 2)),
+    "y_test": np.arange(4) % 2,
+}
 
 
 @pytest.mark.parametrize(
@@ -198,7 +239,28 @@ GOOD = {"inputs": np.ones((10, 2)), "labels": np.arange(10) % 2}
         ({**GOOD, "labels": np.ones(10)}, r"labels is float64 \(10,\); allowed: whole numbers \(n,\)"),
         ({**GOOD, "labels": np.ones((10, 2), int)}, r"labels is int64 \(10, 2\); allowed"),
         ({**GOOD, "labels": -np.ones(10, int)}, r"labels must hold classes 0, 1, \.\.\."),
-        ({**GOOD, "labels": np.arange(9) % 2}, "has 10 inputs but 9 labels; allowed: as many of each"),
+        ({**GOOD, "labels": np.arange(9) % 2}, "inputs has 10 samples but labels has 9; allowed: as many"),
+        ({**GOOD, "labels": np.array(1)}, r"labels is int64 \(\); allowed: whole numbers \(n,\)"),
+        (
+            {**GOOD, "labels": np.arange(10) % 3 + 1},
+            r"has no training sample of 1 of its 4 classes: 0; allowed: at least one of each; number labels",
+        ),
+        (
+            {**GOOD, "labels": np.array([0, 500, 1000, 0, 500, 1000, 0, 500, 1000, 0])},
+            r"of 998 of its 1001 classes: 1, 2, 3, 4, 5, \.\.\.; allowed",
+        ),
+        ({**GOOD, **INDICES, "val_indices": [2, 10]}, "val_indices goes from 2 to 10; allowed: 0 to 9"),
+        ({**GOOD, **INDICES, "test_indices": [0.5, 1]}, r"test_indices is float64 \(2,\); allowed: whole"),
+        ({**GOOD, **INDICES, "train_indices": [4, 6, 8]}, "no training sample of 1 of its 2 classes: 1;"),
+        (
+            {**PARTS, "y_train": np.arange(9) % 2, "y_test": np.arange(3) % 2},
+            "x_train has 8 samples but y_train has 9; allowed: as many of each",
+        ),
+        ({**PARTS, "y_val": [0, 1]}, "x_val is missing; allowed: images or features"),
+        (
+            {**PARTS, "x_val": np.ones((2, 2)), "y_val": [0, 1, 0]},
+            "x_val has 2 samples but y_val has 3; allowed",
+        ),
         (
             {**GOOD, "inputs": np.ones((10, 4, 4))},
             r"inputs is float64 \(10, 4, 4\); allowed: images as uint8",
@@ -217,22 +279,31 @@ def test_npz_mistakes_are_told(tmp_path, arrays, message):
 
 
 def test_an_x_val_without_y_val_is_told(tmp_path):
-    arrays = {"x_train": np.ones((3, 2)), "y_train": [0, 1, 0], "x_test": np.ones((1, 2)), "y_test": [0]}
     with pytest.raises(UserError, match="y_val is missing; allowed: whole numbers"):
-        user_data.from_npz(save(tmp_path / "a.npz", **arrays, x_val=np.ones((1, 2))), **SPLIT)
+        user_data.from_npz(save(tmp_path / "a.npz", **PARTS, x_val=np.ones((1, 2))), **SPLIT)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no zip"])
-def test_unreadable_npz_is_told(tmp_path, content):
-    if content is not None:
-        (tmp_path / "a.npz").write_bytes(content)
-    with pytest.raises(UserError, match=r"a\.npz cannot be read as an \.npz of plain arrays"):
+def test_a_drawn_split_has_two_samples_to_evaluate(tmp_path):
+    data = user_data.from_npz(save(tmp_path / "a.npz", **GOOD), **{**SPLIT, "test": 0.1})
+    prepared.validate(data)
+    assert [len(data.indices(split)) for split in prepared.SPLITS] == [6, 2, 2]
+
+
+def test_unreadable_npz_is_told(tmp_path):
+    with pytest.raises(UserError, match=r"a\.npz is no file"):
         user_data.from_npz(tmp_path / "a.npz", **SPLIT)
+    content = save(tmp_path / "a.npz", **GOOD).read_bytes()
+    (tmp_path / "a.npz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(UserError, match=r"a\.npz is not a readable \.npz file .*write it again"):
+        user_data.from_npz(tmp_path / "a.npz", **SPLIT)
+    np.save(tmp_path / "a.npy", GOOD["inputs"])
+    with pytest.raises(UserError, match=r"a\.npy holds one array without a name"):
+        user_data.from_npz(tmp_path / "a.npy", **SPLIT)
 
 
 def test_npz_with_objects_is_refused(tmp_path):
     save(tmp_path / "a.npz", inputs=np.array([object()]), labels=[0])
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="holds pickled objects"):
         user_data.from_npz(tmp_path / "a.npz", **SPLIT)
 
 
@@ -245,9 +316,9 @@ def load(options):
     return PreparedData(
         inputs=np.ones((count, 2), dtype=np.float32),
         labels=np.arange(count) % 2,
-        train_indices=np.arange(0, count - 2),
-        val_indices=np.array([count - 2]),
-        test_indices=np.array([count - 1]),
+        train_indices=np.arange(0, count - 4),
+        val_indices=np.arange(count - 4, count - 2),
+        test_indices=np.arange(count - 2, count),
         classes=2,
         mean=np.zeros(2, dtype=np.float32),
         std=np.ones(2, dtype=np.float32),
