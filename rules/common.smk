@@ -11,7 +11,7 @@ from focalcal.workflow import codehash, environment, failures, grid, survivors
 from focalcal.workflow.errors import UserError
 
 try:
-    GRID = grid.build(config, ROOT, read_logits=workflow.is_main_process)
+    GRID = grid.build(config, ROOT, read_own_files=workflow.is_main_process)
 except UserError as error:
     # A traceback would bury the one line that helps.
     print(f"error: {error}", file=sys.stderr)

@@ -5,6 +5,7 @@ config (`folder`, `npz`) or by a Python file `datasets/NAME.py`. With `base` the
 dataset a second name, under which it has parameters of its own: `gauss-3-500: {base: gauss-3, sizes: ...}`.
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -98,8 +99,18 @@ def user_files(spec: Mapping[str, Any]) -> list[str]:
     if "folder" in parameters:
         top = Path(parameters["folder"])
         below = (path for pattern in ("*", "*/*") for path in top.glob(pattern) if path.is_dir())
-        return [str(path) for path in (top, *sorted(below))]
+        folders = [str(path) for path in (top, *sorted(below))]
+        _check_encoding(f"datasets.{spec['name']}.folder", folders)
+        return folders
     return []
+
+
+def _check_encoding(where: str, paths: list[str]) -> None:
+    """Raise a UserError for a name that is not UTF-8: Snakemake could not write it down."""
+    for path in paths:
+        printable = os.fsencode(path).decode("utf-8", "backslashreplace")
+        if printable != path:
+            raise UserError(f"{where}: the name of '{printable}' is not UTF-8; rename it")
 
 
 def resolve_parameters(name: str, defaults: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -139,18 +139,23 @@ def of_runs(sections: Mapping[str, Any], root: Path) -> Grid:
     return Grid(sections, _all_runs(sections, root), root)
 
 
-def build(config: Mapping[str, Any], root: Path, *, read_logits: bool = False) -> Grid:
+def build(config: Mapping[str, Any], root: Path, *, read_own_files: bool = False) -> Grid:
     """Return the grid of a configuration; a UserError tells the first mistake in it.
 
-    With `read_logits` the user's own files of logits are read, so that a bad one is refused before any job.
+    With `read_own_files` the user's files of logits are read and the folders of own datasets listed, so that
+    a bad one is refused before any job.
     """
     check_against_schema(config, root / "schemas" / "config.schema.yaml")
     runs = _all_runs(config, root)
     _check_unique(runs)
     check_sections(config, {run.dataset for run in runs}, root)
-    if read_logits:
+    grid = Grid(config, runs, root)
+    if read_own_files:
         _check_logits(config["logits"])
-    return Grid(config, runs, root)
+        for dataset in grid.datasets:
+            # Listing them refuses names that Snakemake could not write down.
+            grid.data_files(dataset)
+    return grid
 
 
 def _all_runs(config: Mapping[str, Any], root: Path) -> list[Run]:

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -282,6 +283,17 @@ def test_own_folder_and_npz(tmp_path):
     assert spec["entry"] == {"kind": "npz"}
     assert registry.user_files(spec) == [str(tmp_path / "a.npz")]
     assert registry.user_files(registry.job_spec("cifar10")) == []
+
+
+def test_a_folder_whose_name_is_not_utf8_is_told(tmp_path):
+    (tmp_path / os.fsdecode(b"\xff\xfeclass")).mkdir()
+    (tmp_path / "Käfer").mkdir()
+    spec = registry.job_spec("own", {"folder": str(tmp_path)})
+    with pytest.raises(UserError) as caught:
+        registry.user_files(spec)
+    assert str(caught.value) == (
+        f"datasets.own.folder: the name of '{tmp_path}/\\xff\\xfeclass' is not UTF-8; rename it"
+    )
 
 
 def test_a_plugins_spec_follows_its_code_but_not_its_comments(tmp_path):

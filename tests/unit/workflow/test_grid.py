@@ -1,4 +1,5 @@
 import json
+import os
 import re
 
 import pytest
@@ -95,3 +96,13 @@ def test_no_runs_at_all_is_refused():
     config["runs"] = []
     with pytest.raises(UserError, match="'runs' and 'logits' are both empty"):
         build(config, ROOT)
+
+
+def test_a_class_folder_that_snakemake_could_not_write_down_is_refused_before_any_job(tmp_path):
+    (tmp_path / os.fsdecode(b"\xff\xfeclass")).mkdir()
+    config = merged_config()
+    config["datasets"]["own"] = {"folder": str(tmp_path)}
+    block = {"models": ["cnn-small"], "losses": ["ce"], "seeds": [1], "recipe": "quickstart"}
+    config["runs"] = [{"datasets": ["own"], **block}]
+    with pytest.raises(UserError, match=r"xfeclass' is not UTF-8; rename it"):
+        build(config, ROOT, read_own_files=True)
