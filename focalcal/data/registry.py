@@ -19,7 +19,8 @@ PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
 PLUGIN_FOLDER = "datasets"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-SPLITS = ("train", "val", "test")
+FEWEST_SAMPLES = {"train": 1, "val": 2, "test": 2}
+"""Of each split; the report's intervals resample those that are evaluated."""
 
 # What says how to fetch or describe a dataset, but cannot change a byte of it: files are known by checksum.
 # These keys stay out of a job's spec, so that a new mirror or a better citation reruns nothing.
@@ -138,7 +139,7 @@ def _check_together(where: str, entry: Mapping[str, Any], parameters: Mapping[st
         validation, available = parameters["validation"], entry["counts"]["train"]
         if not (_is_integer(validation) and validation < available):
             raise UserError(
-                f"{where}.validation: must be a whole number from 1 to {available - 1}, not {validation!r}"
+                f"{where}.validation: must be a whole number from 2 to {available - 1}, not {validation!r}"
             )
     if kind == "folder" and not Path(parameters["folder"]).is_dir():
         raise UserError(f"{where}.folder: {parameters['folder']!r} is no folder in {str(Path.cwd())!r}")
@@ -202,11 +203,11 @@ def _is_number(value: Any) -> bool:
 def _sizes_error(value: Any) -> str | None:
     if (
         isinstance(value, Mapping)
-        and set(value) == set(SPLITS)
-        and all(_is_integer(size) and size >= 1 for size in value.values())
+        and set(value) == set(FEWEST_SAMPLES)
+        and all(_is_integer(size) and size >= FEWEST_SAMPLES[split] for split, size in value.items())
     ):
         return None
-    return "must map train, val and test to whole numbers of at least 1"
+    return "must map train, val and test to whole numbers of at least 1, 2 and 2"
 
 
 def _seed_error(value: Any) -> str | None:
@@ -220,9 +221,9 @@ def _noise_error(value: Any) -> str | None:
 
 
 def _share_error(value: Any) -> str | None:
-    if (_is_integer(value) and value >= 1) or (isinstance(value, float) and 0 < value < 1):
+    if (_is_integer(value) and value >= 2) or (isinstance(value, float) and 0 < value < 1):
         return None
-    return "must be a number of samples (1 or more) or a share of them (between 0 and 1)"
+    return "must be a number of samples (2 or more) or a share of them (between 0 and 1)"
 
 
 def _fraction_error(value: Any) -> str | None:

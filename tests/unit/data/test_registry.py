@@ -8,7 +8,8 @@ import jsonschema
 import pytest
 import yaml
 
-from focalcal.data import registry
+from focalcal.calibration import logits_io
+from focalcal.data import prepared, registry
 from focalcal.data.fetch import _CONVERTERS
 from focalcal.data.parsers import _PARSERS
 from focalcal.workflow.errors import UserError
@@ -222,8 +223,8 @@ def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
         ("gauss-3", {"noise": -0.5}, "noise: must be a number from 0 to 100, not -0.5"),
         ("gauss-3", {"noise": float("nan")}, "noise: must be a number from 0 to 100, not nan"),
         ("digits", {"sizes": {"train": 1001}}, r"digits\.sizes: sum to 1798, but there are 1797 samples"),
-        ("cifar10", {"validation": 50_000}, r"validation: must be a whole number from 1 to 49999, not 50000"),
-        ("cifar10", {"validation": 0.1}, "validation: must be a whole number from 1 to 49999, not 0.1"),
+        ("cifar10", {"validation": 50_000}, r"validation: must be a whole number from 2 to 49999, not 50000"),
+        ("cifar10", {"validation": 0.1}, "validation: must be a whole number from 2 to 49999, not 0.1"),
         ("cifar10", {"validation": 0}, "validation: must be a number of samples"),
         ("cifar10-s", {"fraction": 0}, "fraction: must be a number above 0 and at most 1, not 0"),
         ("cifar10-s", {"fraction": 1.5}, "fraction: must be a number above 0 and at most 1, not 1.5"),
@@ -254,12 +255,19 @@ def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
         ("own", {"folder": "x", "greyscale": 1}, "greyscale: must be true or false, not 1"),
         ("own", {"folder": "x", "test": 1.5}, "test: must be a number of samples .* or a share"),
         ("own", {"folder": "x", "validation": 0.0}, "validation: must be a number of samples"),
+        ("own", {"folder": "x", "test": 1}, r"test: must be a number of samples \(2 or more\) .*, not 1"),
+        ("gauss-3", {"sizes": {"test": 1}}, "sizes: must map train, val and test to .* at least 1, 2 and 2"),
     ],
 )
 def test_every_mistake_names_its_key(name, settings, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         registry.job_spec(name, settings, tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_config_data_and_logits_need_as_many_samples():
+    assert registry.FEWEST_SAMPLES == prepared.FEWEST_SAMPLES
+    assert {registry.FEWEST_SAMPLES[split] for split in logits_io.SPLITS} == {logits_io.FEWEST_SAMPLES}
 
 
 def test_own_folder_and_npz(tmp_path):
