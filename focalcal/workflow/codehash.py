@@ -5,9 +5,9 @@ it follows an entry point's imports through this repository and returns one `pat
 rule params, those strings make Snakemake rerun the rule when a digest changes, and its reason line then names
 exactly the changed files.
 
-A digest is taken over the syntax tree without comments, docstrings and layout, so that only an edit which can
-change behaviour changes it. It does not depend on modification times, the checkout's location or the Python
-version.
+A digest is taken over the syntax tree without comments, layout and docstrings, those of constants and fields
+among them, so that only an edit which can change behaviour changes it. It does not depend on modification
+times, the checkout's location or the Python version.
 """
 
 import ast
@@ -80,7 +80,7 @@ def _spell_out(node: object, parts: list[str]) -> None:
     if isinstance(node, ast.AST):
         parts.append(f"({type(node).__name__}")
         for field in node._fields:
-            value = getattr(node, field, None)
+            value = _without_docstrings(getattr(node, field, None))
             # An empty field is left out: a newer Python's extra optional fields are then invisible.
             if field not in _IGNORED_FIELDS and value is not None and value != []:
                 parts.append(field)
@@ -88,20 +88,21 @@ def _spell_out(node: object, parts: list[str]) -> None:
         parts.append(")")
     elif isinstance(node, list):
         parts.append("[")
-        for item in _without_docstring(node):
+        for item in node:
             _spell_out(item, parts)
         parts.append("]")
     else:
         parts.append(f"{type(node).__name__} {node!r}")
 
 
-def _without_docstring(items: list) -> list:
-    """Return a body without its leading string expression; a list of anything else unchanged."""
-    if items and isinstance(items[0], ast.Expr):
-        value = items[0].value
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            return items[1:]
-    return items
+def _without_docstrings(value: object) -> object:
+    """Return a list of statements without its bare strings, which do nothing; anything else unchanged."""
+    return [item for item in value if not _is_bare_string(item)] if isinstance(value, list) else value
+
+
+def _is_bare_string(item: object) -> bool:
+    value = item.value if isinstance(item, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def _imported_names(tree: ast.Module, path: str) -> Iterator[str]:

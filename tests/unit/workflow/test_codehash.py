@@ -12,6 +12,14 @@ MODULE = '''
 
 import math
 
+SIDES = 4
+"""How many sides a square has."""
+
+
+class Shape:
+    name: str = "disc"
+    """What it is called."""
+
 
 def area(radius):
     """Return the area."""
@@ -30,6 +38,8 @@ def digest_of(text):
         ("# Why: a circle.", "# A better reason."),
         ('"""Return the area."""', '"""Return the area of a disc."""'),
         ('"""Says something."""', ""),
+        ('"""How many sides a square has."""', '"""A square\'s sides."""'),
+        ('"""What it is called."""', ""),
         ("math.pi * radius**2", "(math.pi\n        * radius ** 2)"),
         ("import math\n", "import math\n\n\n\n"),
     ],
@@ -49,6 +59,8 @@ def test_layout_comments_and_docstrings_do_not_count(old, new):
         ("return math", "return -math"),
         ("import math", "import cmath as math"),
         ("radius**2", "(radius or None) ** 2"),
+        ('"disc"', '"circle"'),
+        ('"""How many sides a square has."""', 'print("How many sides a square has.")'),
     ],
 )
 def test_behaviour_counts(old, new):
@@ -57,7 +69,14 @@ def test_behaviour_counts(old, new):
 
 
 def test_a_string_that_is_used_is_not_a_docstring():
-    assert digest_of("x = 1\n'a'\n") != digest_of("x = 1\n'b'\n")
+    assert digest_of("x = 'a'\n") != digest_of("x = 'b'\n")
+    assert digest_of("f'{a()}'\n") != digest_of("f'{b()}'\n")  # spells its values out, and so runs them
+
+
+def test_a_body_of_nothing_but_a_docstring_has_a_digest():
+    assert digest_of("def f():\n    'a'\n") == digest_of("def f():\n    'b'\n    'c'\n")
+    assert digest_of("def f():\n    'a'\n") != digest_of("def f():\n    return 1\n")
+    assert digest_of("'a'\n") == digest_of("")
 
 
 @pytest.fixture
