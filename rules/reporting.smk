@@ -18,8 +18,16 @@ rule aggregate:
     """All runs' metrics in one tidy table; a run whose record does not match configuration or code is refused."""
     input:
         records=collect("results/runs/{run}/run.json", run=GRID.paths),
-        calibration=collect("results/calibration/{run}/metrics.csv", run=GRID.paths),
-        recovery=collect("results/recovery/{run}/metrics.csv", run=GRID.paths),
+        calibration=collect(
+            "results/calibration/{run}/{file}",
+            run=GRID.paths,
+            file=["metrics.csv", "fits.json"],
+        ),
+        recovery=collect(
+            "results/recovery/{run}/{file}",
+            run=GRID.paths,
+            file=["metrics.csv", "recovery.json"],
+        ),
         data=collect("results/data/{dataset}.json", dataset=GRID.datasets),
     output:
         metrics="results/tables/metrics.csv",

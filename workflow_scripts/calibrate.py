@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.calibration import engine, logits_io
+from focalcal.workflow.provenance import made_by
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -27,7 +28,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
 
     result = engine.calibrate(logits_io.load(arguments.logits), arguments.spec)
-    engine.write(result, arguments.metrics, arguments.fits, arguments.surfaces)
+    origin = made_by(arguments.spec, "workflow_scripts/calibrate.py")
+    engine.write(result, origin, arguments.metrics, arguments.fits, arguments.surfaces)
 
 
 if __name__ == "__main__":

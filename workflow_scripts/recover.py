@@ -11,6 +11,7 @@ from focalcal.calibration import logits_io, recovery
 from focalcal.calibration.recovery_human import read_human_labels
 from focalcal.calibration.tidy import as_csv
 from focalcal.workflow.io import write_json, write_text
+from focalcal.workflow.provenance import made_by
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -32,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     fits = json.loads(arguments.fits.read_text("utf-8"))
     result = recovery.recover(logits, arguments.spec["run"], fits, arguments.spec["bins"], human)
     write_text(arguments.metrics, as_csv(result.rows))
-    write_json(arguments.record, result.record)
+    origin = made_by(arguments.spec, "workflow_scripts/recover.py")
+    write_json(arguments.record, {**result.record, **origin})
 
 
 if __name__ == "__main__":

@@ -98,13 +98,17 @@ def validation_surfaces(
 
 def write(
     result: Calibration,
+    origin: Mapping[str, Any],
     metrics_path: str | os.PathLike[str],
     fits_path: str | os.PathLike[str],
     surfaces_path: str | os.PathLike[str],
 ) -> None:
-    """Write the three files, each atomically, with the same bytes for the same result."""
+    """Write the three files, each atomically, with the same bytes for the same result.
+
+    `origin` tells, in fits.json, by which settings and code they were made.
+    """
     write_text(metrics_path, as_csv(result.rows))
-    write_json(fits_path, result.fits)
+    write_json(fits_path, {**result.fits, **origin})
     with atomic_output(surfaces_path) as partial:
         np.savez_compressed(partial, **result.surfaces)
 

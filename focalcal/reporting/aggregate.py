@@ -2,10 +2,10 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from focalcal.workflow.errors import UserError
 from focalcal.workflow.grid import Grid, Run
@@ -27,6 +27,7 @@ RUN_COLUMNS = (
 )
 STAGES = ("calibration", "recovery")
 SHOWN_RUNS = 5
+SHOWN_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,32 @@ class Record:
         return self.content["status"] == "ok"
 
 
+class _Product(NamedTuple):
+    """A record that a job of one run leaves, and what it has to say."""
+
+    rule: str
+    noun: str
+    path: Path
+    spec: str
+
+
 def read_records(grid: Grid, results: Path) -> list[Record]:
     """Return each run's record in the grid's order; a UserError names the runs that are stale."""
-    records = [Record(run, _read_json(results / "runs" / run.path / "run.json")) for run in grid]
-    stale = [(record.run.path, reason) for record in records for reason in _staleness(record, grid, results)]
+    stale = [
+        (run, product, reason)
+        for run in grid
+        for product in _products(run, grid, results)
+        for reason in _staleness(run, product, results)
+    ]
     if stale:
-        listed = "; ".join(f"{path}: {reason}" for path, reason in stale[:SHOWN_RUNS])
-        more = f"; and {len(stale) - SHOWN_RUNS} more" if len(stale) > SHOWN_RUNS else ""
+        reasons = [f"{run.path}: {reason}" for run, _, reason in stale]
+        rules = dict.fromkeys(product.rule for _, product, _ in stale)
         raise UserError(
-            f"stale runs, made by another configuration or other code ({listed}{more}); allowed: records "
-            f"that match; run `snakemake --cores all --forcerun train import_logits` to make them again"
+            f"stale runs, made by another configuration or other code "
+            f"({_first(reasons, SHOWN_RUNS, '; ')}); allowed: records that match; run `snakemake --cores all "
+            f"--forcerun {' '.join(rules)}` to make them again"
         )
-    return records
+    return [Record(run, _read_json(results / "runs" / run.path / "run.json")) for run in grid]
 
 
 def write_metrics(records: list[Record], results: Path, path: Path) -> None:
@@ -88,24 +103,46 @@ def _rows(path: Path) -> Iterator[str]:
         yield from source
 
 
-def _staleness(record: Record, grid: Grid, results: Path) -> Iterator[str]:
-    """Yield each reason why a run does not belong to this configuration, this code or this data."""
-    run, content = record.run, record.content
-    imported = run.imported is not None
-    expected_spec = grid.import_spec(run) if imported else grid.training_spec(run)
-    if content["spec"] != json.loads(expected_spec):
-        yield "its settings differ"
-    entry_point = f"workflow_scripts/{'import_logits' if imported else 'train'}.py"
-    recorded, current = content["provenance"]["code"], code_digests(entry_point)
-    changed = sorted(
-        path for path in recorded.keys() | current.keys() if recorded.get(path) != current.get(path)
-    )
-    if changed:
-        yield f"its code differs in {', '.join(changed)}"
-    if not imported:
+def _products(run: Run, grid: Grid, results: Path) -> Iterator[_Product]:
+    """Yield the records of the jobs whose numbers enter the tables, in the order they are made."""
+    record = results / "runs" / run.path / "run.json"
+    if run.imported is None:
+        yield _Product("train", "training", record, grid.training_spec(run))
+    else:
+        yield _Product("import_logits", "import", record, grid.import_spec(run))
+    fits = results / "calibration" / run.path / "fits.json"
+    yield _Product("calibrate", "calibration", fits, grid.calibration_spec(run))
+    recovery = results / "recovery" / run.path / "recovery.json"
+    yield _Product("recover", "recovery", recovery, grid.recovery_spec(run))
+
+
+def _staleness(run: Run, product: _Product, results: Path) -> Iterator[str]:
+    """Yield each reason why a product does not belong to this configuration, this code or this data."""
+    content = _read_json(product.path)
+    settings = _differing(content.get("spec", {}), json.loads(product.spec))
+    if settings:
+        yield f"its {product.noun} settings differ in {_first(settings, SHOWN_NAMES, ', ')}"
+    recorded = content.get("provenance", {}).get("code", {})
+    code = _differing(recorded, code_digests(f"workflow_scripts/{product.rule}.py"))
+    if code:
+        yield f"its {product.noun} code differs in {_first(code, SHOWN_NAMES, ', ')}"
+    if product.rule == "train":
         checksum = _read_json(results / "data" / f"{run.dataset}.json")["checksum"]
         if content["data_checksum"] != checksum:
             yield "its data differ"
+
+
+def _differing(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """Return the sorted keys whose values differ, or that only one of both has."""
+    everywhere = recorded.keys() & current.keys()
+    changed = {key for key in everywhere if recorded[key] != current[key]}
+    return sorted(changed | (recorded.keys() ^ current.keys()))
+
+
+def _first(names: list[str], count: int, separator: str) -> str:
+    """Return the first names in one line, and how many there are besides."""
+    more = [f"and {len(names) - count} more"] if len(names) > count else []
+    return separator.join([*names[:count], *more])
 
 
 def _read_json(path: Path) -> dict[str, Any]:

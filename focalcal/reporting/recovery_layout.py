@@ -67,7 +67,7 @@ class Grid(Protocol):
         """Return the spec of one prepared dataset, JSON."""
 
     def recovery_spec(self, run: Any) -> str:
-        """Return the spec of one run's recovery, JSON: run and the whole section `recovery`."""
+        """Return the spec of one run's recovery, JSON: run and bins."""
 
 
 class Plan:
@@ -86,9 +86,8 @@ class Plan:
         self.places = sorted({(run.dataset, run.model) for run in self._runs.values()})
 
     def spec(self, wildcards: Any) -> str:
-        """Return all that determines one run's recovery besides its inputs: run and bins."""
-        whole = json.loads(self._grid.recovery_spec(self._runs[_path(wildcards)]))
-        return json.dumps({"run": whole["run"], "bins": whole["bins"]}, sort_keys=True)
+        """Return all that determines one run's recovery besides its inputs."""
+        return self._grid.recovery_spec(self._runs[_path(wildcards)])
 
     @property
     def summary_spec(self) -> str:

@@ -118,8 +118,8 @@ class Grid:
         return _spec(run=_described(run), **self._config["calibration"])
 
     def recovery_spec(self, run: Run) -> str:
-        """Return the spec of one run's posterior recovery."""
-        return _spec(run=_described(run), **self._config["recovery"])
+        """Return the spec of one run's posterior recovery; human labels come to it as a file."""
+        return _spec(run=_described(run), bins=self._config["recovery"]["bins"])
 
     def section_spec(self, section: str) -> str:
         """Return the spec of a stage that does not look at runs one by one."""

@@ -4,8 +4,9 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from focalcal.workflow.codehash import code_version
 
@@ -22,6 +23,11 @@ def provenance(entry_point: str, packages: Sequence[str]) -> dict:
         "git_commit": git_commit(),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
     }
+
+
+def made_by(spec: Mapping[str, Any], entry_point: str) -> dict:
+    """Return the part of a record that tells by which settings and code a result was made, on any machine."""
+    return {"spec": dict(spec), "provenance": {"code": code_digests(entry_point)}}
 
 
 def code_digests(entry_point: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import shutil
 import statistics
 
 import numpy as np
@@ -179,6 +180,16 @@ def test_stale_run_is_refused_by_name(project, change, reason):
     assert f"{RUNS[3]}: " in output
     assert reason in output
     assert RUNS[0] not in output.partition("stale runs")[2].partition("allowed")[0]
+
+
+def test_copied_results_of_another_calibration_are_refused_by_name(project):
+    shutil.rmtree(project.root / ".snakemake")  # what Snakemake would know the change by
+    project.configure(lambda config: config["calibration"].update(bins=20))
+    output = project.snakemake(
+        "--forcerun", "aggregate", "--rerun-triggers", "mtime", "--", "aggregate", expect=1
+    )
+    assert f"{RUNS[0]}: its calibration settings differ in bins" in output
+    assert "--forcerun calibrate`" in output
 
 
 def test_own_logits_join_like_a_run(project):

@@ -158,11 +158,12 @@ def test_entry_point_writes_the_same_bytes_every_time(tmp_path):
 
 
 def test_files_can_be_read_back(tmp_path, result):
-    engine.write(result, tmp_path / "m.csv", tmp_path / "f.json", tmp_path / "s.npz")
+    origin = {"spec": SPEC}
+    engine.write(result, origin, tmp_path / "m.csv", tmp_path / "f.json", tmp_path / "s.npz")
     with (tmp_path / "m.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["value"]) for row in rows] == [row["value"] for row in result.rows]
     assert rows[0]["criterion"] == ""
-    assert json.loads((tmp_path / "f.json").read_text()) == json.loads(json.dumps(result.fits))
+    assert json.loads((tmp_path / "f.json").read_text()) == json.loads(json.dumps(result.fits | origin))
     with np.load(tmp_path / "s.npz") as archive:
         np.testing.assert_array_equal(archive["ece"], result.surfaces["ece"])

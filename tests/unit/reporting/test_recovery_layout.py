@@ -22,7 +22,7 @@ class FakeGrid:
         return json.dumps(registry.job_spec(dataset, self._settings.get(dataset)))
 
     def recovery_spec(self, run):
-        return json.dumps({"run": {"loss": run.loss, "gamma": None}, "bins": 10, "human_labels": {}})
+        return json.dumps({"run": {"loss": run.loss, "gamma": None}, "bins": 10})
 
 
 def run_of(dataset, model="mlp", loss="ce", seed=1, *, imported=False):

@@ -1,0 +1,133 @@
+import json
+
+import pytest
+
+from focalcal.calibration.tidy import COLUMNS
+from focalcal.reporting import aggregate
+from focalcal.workflow import grid
+from focalcal.workflow.errors import UserError
+from focalcal.workflow.io import write_json
+from focalcal.workflow.provenance import ROOT, made_by
+from tests.project import merged_config
+from workflow_scripts import aggregate as entry_point
+
+TRAINED, IMPORTED = "gauss-3/mlp/ce/seed1", "own/net/focal-3/seed5"
+RECORDS = {"train": "runs", "import_logits": "runs", "calibrate": "calibration", "recover": "recovery"}
+FILES = {"runs": "run.json", "calibration": "fits.json", "recovery": "recovery.json"}
+
+
+class Finished:
+    """The records and tables that a trained and an imported run leave, as far as they are aggregated."""
+
+    def __init__(self, folder):
+        logits = folder / "mine.npz"
+        logits.touch()
+        block = {"datasets": ["gauss-3"], "models": ["mlp"], "losses": ["ce"], "seeds": [1]}
+        entry = {"path": str(logits), "dataset": "own", "model": "net", "loss": "focal-3", "seed": 5}
+        self.config = {
+            **merged_config(),
+            "runs": [{**block, "recipe": "quickstart"}],
+            "logits": {"mine": entry},
+        }
+        self.results = folder / "results"
+        write_json(self.results / "data" / "gauss-3.json", {"checksum": "0"})
+        for run in self.grid:
+            self._write_run(run)
+
+    @property
+    def grid(self):
+        return grid.build(self.config, ROOT)
+
+    def _write_run(self, run):
+        specs = {"calibrate": self.grid.calibration_spec(run), "recover": self.grid.recovery_spec(run)}
+        if run.imported is None:
+            specs["train"] = self.grid.training_spec(run)
+        else:
+            specs["import_logits"] = self.grid.import_spec(run)
+        for rule, spec in specs.items():
+            origin = made_by(json.loads(spec), f"workflow_scripts/{rule}.py")
+            write_json(self.path(run.path, rule), {"status": "ok", "data_checksum": "0", **origin})
+        for stage in ("calibration", "recovery"):
+            identity = [run.dataset, run.model, run.loss, str(run.seed)]
+            row = ",".join([*identity, stage, "", "", "", "test", "ece", "0.1"])
+            (self.results / stage / run.path / "metrics.csv").write_text(f"{','.join(COLUMNS)}\n{row}\n")
+
+    def path(self, run, rule):
+        return self.results / RECORDS[rule] / run / FILES[RECORDS[rule]]
+
+    def change(self, run, rule, edit):
+        record = json.loads(self.path(run, rule).read_text("utf-8"))
+        edit(record)
+        write_json(self.path(run, rule), record)
+
+    def refusal(self):
+        with pytest.raises(UserError) as caught:
+            aggregate.read_records(self.grid, self.results)
+        return str(caught.value)
+
+
+@pytest.fixture
+def finished(tmp_path):
+    return Finished(tmp_path)
+
+
+def test_what_belongs_together_becomes_one_table(finished, tmp_path):
+    entry_point.main(
+        [
+            *("--spec", finished.grid.runs_spec(), "--results", str(finished.results)),
+            *("--metrics", str(tmp_path / "metrics.csv"), "--runs", str(tmp_path / "runs.csv")),
+        ]
+    )
+    rows = [line.split(",") for line in (tmp_path / "metrics.csv").read_text("utf-8").splitlines()]
+    assert rows[0] == list(COLUMNS)
+    assert [row[0] for row in rows[1:]] == ["gauss-3", "gauss-3", "own", "own"]
+    assert [row[4] for row in rows[1:]] == ["calibration", "recovery"] * 2
+
+
+@pytest.mark.parametrize(
+    ("run", "rule", "noun"),
+    [
+        (TRAINED, "train", "training"),
+        (TRAINED, "calibrate", "calibration"),
+        (TRAINED, "recover", "recovery"),
+        (IMPORTED, "import_logits", "import"),
+        (IMPORTED, "calibrate", "calibration"),
+        (IMPORTED, "recover", "recovery"),
+    ],
+)
+class TestStale:
+    def test_settings_are_refused_by_name(self, finished, run, rule, noun):
+        finished.change(run, rule, lambda record: record["spec"].update(another=1))
+        refusal = finished.refusal()
+        assert f"({run}: its {noun} settings differ in another); allowed" in refusal
+        assert f"--forcerun {rule}`" in refusal
+
+    def test_code_is_refused_by_name(self, finished, run, rule, noun):
+        file = "focalcal/workflow/errors.py"
+        finished.change(run, rule, lambda record: record["provenance"]["code"].update({file: "0"}))
+        refusal = finished.refusal()
+        assert f"({run}: its {noun} code differs in {file}); allowed" in refusal
+        assert f"--forcerun {rule}`" in refusal
+
+    def test_a_record_that_says_nothing_is_refused_in_a_short_line(self, finished, run, rule, noun):
+        finished.change(run, rule, lambda record: (record.pop("spec"), record.pop("provenance")))
+        refusal = finished.refusal()
+        assert f"{run}: its {noun} settings differ in " in refusal
+        assert f"{run}: its {noun} code differs in focalcal/__init__.py, " in refusal
+        assert " more); allowed" in refusal
+        assert len(refusal) < 1000
+
+
+@pytest.mark.parametrize("section", ["calibration", "recovery"])
+def test_edited_bins_are_seen_in_every_run(finished, section):
+    finished.config = {**finished.config, section: {**finished.config[section], "bins": 20}}
+    refusal = finished.refusal()
+    for run in (TRAINED, IMPORTED):
+        assert f"{run}: its {section} settings differ in bins" in refusal
+
+
+def test_human_labels_do_not_make_a_recovery_stale(finished):
+    # They reach it as a file that another job makes.
+    labels = {"cifar10": "download"}
+    finished.config = {**finished.config, "recovery": {**finished.config["recovery"], "human_labels": labels}}
+    assert len(aggregate.read_records(finished.grid, finished.results)) == 2
