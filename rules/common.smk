@@ -78,6 +78,10 @@ def theory_spec(wildcards):
     return GRID.section_spec("theory")
 
 
+# The specs below grow with the number of runs: `printf`, a part of the shell, hands them to standard input,
+# since a program takes no argument of more than 128 KiB.
+
+
 def runs_spec(wildcards):
     """Return what the runs are: what collects them has to know that, and nothing else."""
     return GRID.runs_spec()

@@ -88,8 +88,8 @@ rule recovery_tables:
         *code_version("workflow_scripts/recovery_tables.py"),
         spec=RECOVERY.summary_spec,
     shell:
-        "python -m workflow_scripts.recovery_tables"
-        " --spec {params.spec:q}"
+        "printf %s {params.spec:q} | python -m workflow_scripts.recovery_tables"
+        " --spec -"
         " --results results"
         " --output results/tables"
         " > {log:q} 2>&1"
@@ -122,8 +122,8 @@ rule recovery_figures:
         *code_version("workflow_scripts/recovery_figures.py"),
         spec=RECOVERY.figures_spec,
     shell:
-        "python -m workflow_scripts.recovery_figures"
-        " --spec {params.spec:q}"
+        "printf %s {params.spec:q} | python -m workflow_scripts.recovery_figures"
+        " --spec -"
         " --results results"
         " --output results/figures/recovery"
         " > {log:q} 2>&1"

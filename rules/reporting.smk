@@ -45,8 +45,8 @@ rule aggregate:
         *code_version("workflow_scripts/aggregate.py"),
         spec=runs_spec,
     shell:
-        "python -m workflow_scripts.aggregate"
-        " --spec {params.spec:q}"
+        "printf %s {params.spec:q} | python -m workflow_scripts.aggregate"
+        " --spec -"
         " --results results"
         " --metrics {output.metrics:q}"
         " --runs {output.runs:q}"
@@ -432,8 +432,8 @@ rule report:
         *code_version("workflow_scripts/report.py", *TEMPLATES),
         spec=whole_spec,
     shell:
-        "python -m workflow_scripts.report"
-        " --spec {params.spec:q}"
+        "printf %s {params.spec:q} | python -m workflow_scripts.report"
+        " --spec -"
         " --results results"
         " --output {output.report:q}"
         " --config {output.config:q}"

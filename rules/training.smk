@@ -109,7 +109,7 @@ rule plan:
     params:
         spec=whole_spec,
     shell:
-        "python -m workflow_scripts.plan --spec {params.spec:q} 2> {log:q}"
+        "printf %s {params.spec:q} | python -m workflow_scripts.plan --spec - 2> {log:q}"
 
 
 rule train_all:

@@ -1,9 +1,8 @@
 """Collect all runs into results/tables/metrics.csv and results/tables/runs.csv."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import json_or_stdin, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from focalcal.workflow.provenance import ROOT
 def main(argv: Sequence[str] | None = None) -> None:
     """Write both tables, or raise a UserError that names stale runs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="what the runs are, as JSON")
+    parser.add_argument("--spec", required=True, type=json_or_stdin, help="what the runs are, as JSON")
     parser.add_argument(
         "--results", required=True, type=Path, help="folder with runs/, calibration/, recovery/"
     )

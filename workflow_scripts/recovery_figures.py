@@ -1,9 +1,8 @@
 """Draw the figures of the recovery stage, each as PNG and PDF."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import json_or_stdin, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Draw every figure that the spec names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--spec", required=True, type=json.loads, help="JSON: runs (place: loss: seeds), figures"
+        "--spec", required=True, type=json_or_stdin, help="JSON: runs (place: loss: seeds), figures"
     )
     parser.add_argument("--results", required=True, type=Path, help="folder with runs/, data/ and recovery/")
     parser.add_argument("--output", required=True, type=Path, help="folder to draw into")

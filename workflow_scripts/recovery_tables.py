@@ -1,9 +1,8 @@
 """Write the tables of the recovery stage: results/tables/recovery_*.csv, .md and .tex."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import json_or_stdin, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Write every table of the configuration's runs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--spec", required=True, type=json.loads, help="JSON: runs (place: loss: seeds), human"
+        "--spec", required=True, type=json_or_stdin, help="JSON: runs (place: loss: seeds), human"
     )
     parser.add_argument("--results", required=True, type=Path, help="folder with runs/ and recovery/")
     parser.add_argument("--output", required=True, type=Path, help="folder to write tables into")

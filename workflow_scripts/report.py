@@ -1,9 +1,8 @@
 """Write results/report.html: everything in one file that opens offline."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import json_or_stdin, start
 
 import argparse
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from focalcal.workflow.provenance import ROOT
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the report of one results folder, and the configuration it was made from."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="the whole configuration, as JSON")
+    parser.add_argument("--spec", required=True, type=json_or_stdin, help="the whole configuration, as JSON")
     parser.add_argument(
         "--results", required=True, type=Path, help="folder with tables/, figures/, runs/, ..."
     )

@@ -192,6 +192,24 @@ def test_copied_results_of_another_calibration_are_refused_by_name(project):
     assert "--forcerun calibrate`" in output
 
 
+def test_a_configuration_longer_than_an_argument_may_be_reaches_its_jobs(project):
+    title = 'it\'s "long": $HOME `id` %s \\n'
+
+    def lengthen(config):
+        config["report"]["title"] = title
+        tiny = config["recipes"]["tiny"]
+        # Recipes are part of both long specs, and one that no run uses makes nothing else run again.
+        config["recipes"].update({f"spare-{number}": tiny for number in range(1000)})
+
+    project.configure(lengthen)
+    output = project.snakemake("--rerun-triggers", "mtime", "--forcerun", "report", "--", "plan", "report")
+    assert "gauss-3" in output
+    written = (project.root / "results" / "config.json").read_text("utf-8")
+    assert len(written) > 300_000
+    assert json.loads(written)["report"]["title"] == title
+    project.snakemake("--rerun-triggers", "mtime", "--forcerun", "aggregate", "--", "aggregate")
+
+
 def test_own_logits_join_like_a_run(project):
     rng = np.random.default_rng(0)
     arrays = {}
