@@ -6,6 +6,7 @@ import jsonschema
 import pytest
 import yaml
 
+from focalcal.data import registry
 from focalcal.training.recipes import Recipe, learning_rate, recipe_from_dict
 from focalcal.training.spec import spec_from_json
 from focalcal.workflow.errors import UserError
@@ -111,3 +112,14 @@ def test_broken_specs_are_refused():
         UserError, match=r"--spec must be an object with the keys dataset, .*; 'dataset' is missing"
     ):
         spec_from_json("[]")
+
+
+@pytest.mark.parametrize("paper", ["komisarenko2024", "mukhoti2020"])
+def test_evaluation_of_large_networks_needs_half_of_the_memory_that_its_job_asks_for(paper):
+    # rules/training.smk asks for 4,000 MB. The largest activations of these networks grow with the image's
+    # area: measured on ResNet-50, 13.4 MB an image of 64 x 64.
+    for block in yaml.safe_load((ROOT / "configs" / f"{paper}.yaml").read_text("utf-8"))["runs"]:
+        batch = recipe_from_dict(RECIPES[block["recipe"]]).evaluation_batch_size
+        for dataset in block["datasets"]:
+            side = registry.load_entry(dataset)["shape"][1]
+            assert 13.4 * (side / 64) ** 2 * batch < 2000, (block["recipe"], dataset)
