@@ -84,6 +84,17 @@ def test_line_search_costs_three_temperature_scalings_and_stays_on_the_line():
 
 
 @pytest.mark.parametrize("criterion", ["nll", "ece", "adaece"])
+def test_line_search_is_never_worse_than_at_the_two_gammas_of_its_line(criterion):
+    # Three points along the line, at gamma -0.5, 2.25 and 5, all of them worse than the two it goes through.
+    temperatures = np.array([0.5, 1.0, 2.0])
+    objective = Objective(*SETS["two classes"])
+    line = search.line_search(objective, criterion, (-0.5, 5.0), temperatures)
+    ends = [search.grid_search(objective, criterion, (gamma,), temperatures) for gamma in (0.0, 1.0)]
+    best = min(ends, key=lambda fit: fit.score)
+    assert (line.gamma, line.temperature, line.score) == (best.gamma, best.temperature, best.score)
+
+
+@pytest.mark.parametrize("criterion", ["nll", "ece", "adaece"])
 @pytest.mark.parametrize("name", ["moderate", "like a network", "saturated", "all right", "many classes"])
 def test_line_search_is_never_worse_than_temperature_scaling(name, criterion):
     objective = Objective(*SETS[name])

@@ -1,6 +1,7 @@
 """`train` and `dump_logits` as programs: files, exit codes, kills, signals."""
 
 import csv
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -14,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from focalcal.data import prepared
 from focalcal.training import devices
-from focalcal.training.logits import dump_logits
+from focalcal.training.logits import dump_logits, load_model
 from focalcal.training.spec import spec_from_json
 from focalcal.workflow.errors import UserError
 from workflow_scripts import dump_logits as dump_program
@@ -186,6 +187,29 @@ def test_logits_do_not_depend_on_the_evaluation_batch(tiny_run):
     rounding = 8 * np.finfo(np.float32).eps * np.abs(expected).max()
     for result in results[:2]:
         np.testing.assert_allclose(result["test_logits"], expected, rtol=0, atol=rounding)
+
+
+def test_each_split_has_the_logits_labels_and_posterior_of_its_own_samples(tiny_run):
+    run = tiny_run(epochs=1)
+    train_program.main(run.train_arguments())
+    generator = np.random.default_rng(1)
+    shuffled = generator.permutation(300)
+    data = dataclasses.replace(
+        prepared.load(run.data),
+        train_indices=shuffled[:200],
+        val_indices=shuffled[200:230],
+        test_indices=shuffled[230:],
+        posterior=generator.dirichlet(np.ones(3), 300),
+    )
+    spec, cpu = spec_from_json(run.spec), torch.device("cpu")
+    arrays = dump_logits(spec, data, run.weights, cpu)
+    model = load_model(spec, data, run.weights, cpu).eval()
+    for name, indices in (("val", shuffled[200:230]), ("test", shuffled[230:])):
+        np.testing.assert_array_equal(arrays[f"{name}_labels"], data.labels[indices])
+        np.testing.assert_array_equal(arrays[f"{name}_posterior"], data.posterior[indices])
+        with torch.no_grad():
+            expected = model(torch.from_numpy(data.inputs[indices])).numpy()
+        np.testing.assert_allclose(arrays[f"{name}_logits"], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_logits_come_from_the_weights_alone(tiny_run):

@@ -247,6 +247,24 @@ def test_holdout_is_not_trained_on():
     assert trainer("ce", adafocal_split="holdout").holdout is None
 
 
+def test_the_holdout_never_moves():
+    held = trainer("adafocal", adafocal_split="holdout", holdout_fraction=0.1)
+    expected = [6, 15, 24, 39, 47, 61, 69]
+    assert torch.equal(held.holdout.labels, torch.from_numpy(features().labels[expected]))
+    assert torch.equal(held.holdout.inputs, torch.from_numpy(features().inputs[expected]))
+
+
+def test_mean_and_sum_record_the_same_gradient_norms():
+    # One batch an epoch: all norms are taken at the initial weights.
+    recorded = []
+    for reduction in ("mean", "sum"):
+        run = trainer("focal-2", reduction=reduction, batch_size=70, epochs=1)
+        run.run()
+        recorded.append(run.recorder.norms)
+    assert (recorded[0] > 0).all()
+    torch.testing.assert_close(recorded[0], recorded[1], rtol=1e-5, atol=0)
+
+
 def test_sum_with_clipping_is_normalised_gradient_descent():
     """One step: the weights move by lr clip_norm in all, whatever the loss's scale."""
     start = trainer(batch_size=70, epochs=1, schedule="constant")
