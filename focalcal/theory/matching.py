@@ -31,27 +31,12 @@ WORTH_CLIMBING = 0.8
 """A family is climbed when its best starting point reaches this fraction of the largest difference known."""
 
 
-@dataclass(frozen=True)
-class Match:
-    """The closest temperature to one Psi^gamma, their largest difference, and the gaps (m, k) of it."""
-
-    temperature: float
-    max_error: float
-    worst_gaps: np.ndarray
-
-
 def match_temperature(gamma: float, classes: int, max_logit: float = 5.0) -> tuple[float, float]:
     """Return (temperature, max_error): the closest temperature to Psi^gamma and their largest difference.
 
     The difference is the largest over classes and over logits in (-max_logit, max_logit)^classes of
     |Psi^gamma(softmax(s)) - softmax(s / T)|. gamma > -1, classes from 2 to 10, max_logit > 0.
     """
-    found = match(gamma, classes, max_logit)
-    return found.temperature, found.max_error
-
-
-def match(gamma: float, classes: int, max_logit: float = 5.0) -> Match:
-    """Return the closest temperature to Psi^gamma with the points at which they differ most."""
     gamma = checked_gamma(gamma)
     if gamma == -1.0:
         raise ValueError("gamma must be above -1, got -1.0")
@@ -67,9 +52,7 @@ def match(gamma: float, classes: int, max_logit: float = 5.0) -> Match:
         difference = signed_difference(inverse, grid, grid_target)
         worst, values = _climb(starts, difference, inverse, gamma, width)
         if values.max() <= known * (1.0 + EXCHANGE_TOLERANCE):
-            return Match(
-                1.0 / inverse, max(known, float(values.max())), worst[values >= known * (1.0 - 1e-6)]
-            )
+            return 1.0 / inverse, max(known, float(values.max()))
         points = np.concatenate([points, worst])
         target = np.concatenate([target, np.exp(log_psi(worst, gamma))])
         inverse = _best_inverse_temperature(points, target, 0.95 * inverse, 1.05 * inverse)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from focalcal.theory.matching import linear_fit, match, match_temperature, signed_difference
+from focalcal.theory.matching import linear_fit, match_temperature, signed_difference
 from focalcal.theory.matching_table import fit_rows, matching_rows
 from focalcal.theory.psi import binary_logit_map, log_psi
 from focalcal.theory.settings import TheorySettings
@@ -87,15 +87,6 @@ def test_gamma_zero_needs_no_temperature():
     temperature, max_error = match_temperature(0.0, 3)
     assert temperature == pytest.approx(1.0, abs=1e-9)
     assert max_error <= 1e-9
-
-
-def test_worst_points_are_where_the_error_is():
-    found = match(2.0, 3)
-    target = np.exp(log_psi(found.worst_gaps, 2.0))
-    values = np.abs(signed_difference(1 / found.temperature, found.worst_gaps, target)).max(axis=1)
-    assert values == pytest.approx(found.max_error, rel=1e-5)
-    assert found.worst_gaps.max() == 0.0
-    assert found.worst_gaps.min() >= -10.0
 
 
 def test_a_smaller_box_has_a_smaller_error():
