@@ -127,15 +127,17 @@ class Trainer:
         self.objective.start_epoch(progress.epoch)
         self.model.train()
         first_sample = self.recorder.count
+        checked = 0  # what a continued epoch has recorded may not have been looked at
         for inputs, labels in self._batches():
             self._train_batch(inputs, labels)
             progress.batch += 1
             if self.device.type == "cpu" or progress.batch % GPU_CHECK_BATCHES == 0:
-                self._check_divergence()
+                self._check_divergence(checked)
+                checked = self.recorder.count
             if progress.batch < self.steps_per_epoch and should_stop():
                 progress.seconds += time.monotonic() - started
                 return False
-        self._check_divergence()
+        self._check_divergence(checked)
         elapsed = time.monotonic() - started
         progress.seconds += elapsed
         self.images_per_second = (self.recorder.count - first_sample) / elapsed
@@ -206,8 +208,8 @@ class Trainer:
         step = self.progress.epoch * self.steps_per_epoch + batch
         return learning_rate(self.recipe, step, self.steps_per_epoch)
 
-    def _check_divergence(self) -> None:
-        if (sample := self.recorder.first_divergence()) is not None:
+    def _check_divergence(self, since: int) -> None:
+        if (sample := self.recorder.first_divergence(since)) is not None:
             self.progress.batch = sample // self.recipe.batch_size
             raise _DivergedError(f"loss is {self.recorder.losses[sample].item()} at {self._position()}")
 

@@ -26,7 +26,7 @@ class EpochRecorder:
             self.norms[part] = norms
         self.count += len(labels)
 
-    def first_divergence(self, since: int = 0) -> int | None:
+    def first_divergence(self, since: int) -> int | None:
         """Return the first sample from `since` on whose loss is not finite, None where all are."""
         bad = ~torch.isfinite(self.losses[since : self.count])
         return since + int(bad.nonzero()[0]) if bad.any() else None

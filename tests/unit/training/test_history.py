@@ -109,11 +109,11 @@ def test_no_gradient_norms_without_a_last_linear_layer():
 def test_recorder_finds_the_first_bad_sample_and_survives_a_round_trip():
     recorder = EpochRecorder(6, 2, torch.device("cpu"))
     recorder.add(torch.ones(2, 2), torch.tensor([0, 1]), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
-    assert recorder.first_divergence() is None
+    assert recorder.first_divergence(0) is None
     other = EpochRecorder(6, 2, torch.device("cpu"))
     other.load_state(recorder.state())
     assert other.count == 2
     other.add(torch.ones(2, 2), torch.tensor([0, 1]), torch.tensor([1.0, math.nan]), None)
-    assert other.first_divergence() == 3
+    assert (other.first_divergence(0), other.first_divergence(2), other.first_divergence(4)) == (3, 3, None)
     assert other.norms[:2].tolist() == [3, 4]
     assert other.norms[2:].isnan().all(), "not measured is not zero"

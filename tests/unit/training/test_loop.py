@@ -176,6 +176,30 @@ def test_divergence_keeps_the_last_good_epoch(tmp_path):
     assert (record["status"], record["epochs"]) == ("diverged", 2)
 
 
+def test_each_loss_is_looked_at_once(monkeypatch):
+    looked_at = []
+    look = loop.EpochRecorder.first_divergence
+
+    def watched(recorder, since):
+        looked_at.extend(range(since, recorder.count))
+        return look(recorder, since)
+
+    monkeypatch.setattr(loop.EpochRecorder, "first_divergence", watched)
+    trainer(epochs=2).run()
+    assert looked_at == [*range(70), *range(70)]
+
+
+def test_a_continued_epoch_looks_at_what_was_recorded_before(tmp_path):
+    file = CheckpointFile(tmp_path, {})
+    with pytest.raises(TrainingInterruptedError):
+        trainer().run(file, should_stop=stop_after(2))
+    saved = file.load()
+    saved.tensors["recorder/losses"][20] = math.nan  # a GPU may stop before it has looked
+    result = trainer().run(resume=saved)
+    assert result.status == "diverged"
+    assert "loss is nan at epoch 1, batch 2" in result.message
+
+
 def test_divergence_in_the_first_epoch_keeps_the_initial_weights():
     result = trainer(learning_rate=1e30, schedule="constant").run()
     assert result.status == "diverged"
