@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from focalcal.calibration.tidy import COLUMNS
 from focalcal.workflow.errors import UserError
 from focalcal.workflow.grid import Grid, Run
 from focalcal.workflow.io import atomic_output
 from focalcal.workflow.provenance import code_digests
 
-METRIC_COLUMNS = "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value"
+METRIC_HEADER = ",".join(COLUMNS)
 RUN_COLUMNS = (
     "dataset",
     "model",
@@ -74,7 +75,7 @@ def read_records(grid: Grid, results: Path) -> list[Record]:
 def write_metrics(records: list[Record], results: Path, path: Path) -> None:
     """Write the rows of all succeeded runs and stages, one header above them."""
     with atomic_output(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as target:
-        target.write(f"{METRIC_COLUMNS}\n")
+        target.write(f"{METRIC_HEADER}\n")
         for record in records:
             if record.succeeded:
                 for stage in STAGES:
@@ -96,9 +97,9 @@ def _rows(path: Path) -> Iterator[str]:
     """Yield the lines of a stage's table below its header, which must be the one all stages share."""
     with path.open(encoding="utf-8") as source:
         header = source.readline().rstrip("\n")
-        if header != METRIC_COLUMNS:
+        if header != METRIC_HEADER:
             raise UserError(
-                f"{path} has the columns {header!r}; allowed: {METRIC_COLUMNS!r}; delete it and rerun"
+                f"{path} has the columns {header!r}; allowed: {METRIC_HEADER!r}; delete it and rerun"
             )
         yield from source
 
