@@ -23,6 +23,6 @@ def criterion_value(
 
 
 def focal_loss_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64], gamma: float) -> float:
-    """Return the mean focal loss `-(1-p)^gamma log p` of the labels' probabilities p (C21 Eq. (7))."""
+    """Return the mean focal loss `-(1-p)^gamma log p` of the labels' probabilities p (C21 Eq. (5))."""
     log_true = log_probs[np.arange(len(labels)), labels]
     return float(np.mean(-((-np.expm1(log_true)) ** gamma) * log_true) + 0.0)

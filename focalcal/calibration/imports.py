@@ -1,14 +1,12 @@
 """Logits of models trained elsewhere, from the file formats people keep them in.
 
 - `.npz` and `.safetensors`: arrays `val_logits`, `val_labels`, `test_logits`, `test_labels` (or `logits_val`,
-...)
-  and, where it is known, `val_posterior` and `test_posterior`.
+  ...) and, where it is known, `val_posterior` and `test_posterior`.
 - `.csv` and `.parquet`: one row a sample; a column `label`, a column `split` with `val` or `test`, and one
-column a
-  class, in the order of the classes. Labels are class numbers 0..k-1, or names of class columns; where the
-  class columns have whole numbers as names, labels always mean those. Any other column is refused: one
-  without a name, one beside numbered class columns (`0`, `1`, ... or `logit_0`, `logit_1`, ...), and one of
-  whole numbers beside class columns that have fractions.
+  column a class, in the order of the classes. Labels are class numbers 0..k-1, or names of class columns;
+  where the class columns have whole numbers as names, labels always mean those. Any other column is refused:
+  one without a name, one beside numbered class columns (`0`, `1`, ... or `logit_0`, `logit_1`, ...), and one
+  of whole numbers beside class columns that have fractions.
 
 With `kind: probabilities` the numbers are probabilities instead of logits, and their logarithms are taken.
 Formats that run code when they are read (pickle, and so PyTorch's) are refused.
