@@ -5,8 +5,9 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-configfile: "configs/recipes.yaml"
-configfile: "config.yaml"
+# Beside this file, wherever `--directory` puts the results: a plain name would be looked for there.
+configfile: f"{workflow.basedir}/configs/recipes.yaml"
+configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "rules/common.smk"

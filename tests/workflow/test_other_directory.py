@@ -1,0 +1,38 @@
+"""Snakemake run elsewhere, by `--snakefile` or `--directory`: products there, configuration from sources."""
+
+import pytest
+
+from tests.project import Project, copy_sources, make_tiny
+
+SNAKEFILE = ("--snakefile", "../sources/Snakefile")
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A folder without a single source, beside a small copy of the project."""
+    sources = Project(tmp_path / "sources")
+    copy_sources(sources.root)
+    sources.configure(make_tiny)
+    folder = Project(tmp_path / "elsewhere")
+    folder.root.mkdir()
+    return folder
+
+
+def test_the_configuration_beside_the_snakefile_is_read(elsewhere):
+    assert elsewhere.planned(*SNAKEFILE)["train"] == 4
+
+
+def test_an_overlay_and_the_command_line_win_over_it(elsewhere):
+    (elsewhere.root / "overlay.yaml").write_text("report: {title: Overlaid, resamples: 200}\n")
+    settings = ("--configfile", "overlay.yaml", "--config", "report={title: Said}")
+    output = elsewhere.snakemake(*SNAKEFILE, "-n", "-p", "plan", *settings)
+    assert '"title": "Said"' in output
+    assert '"resamples": 200' in output
+    assert '"recipe": "tiny"' in output
+
+
+def test_products_are_made_in_the_folder(elsewhere):
+    sources = Project(elsewhere.root.parent / "sources")
+    sources.snakemake("--directory", "../elsewhere", "data_all")
+    assert (elsewhere.root / "results" / "data" / "gauss-3.npz").is_file()
+    assert not (sources.root / "results").exists()
