@@ -11,7 +11,7 @@ from focalcal.reporting.settings import DEFAULTS as REPORT_DEFAULTS
 from focalcal.training import catalogue as training_catalogue
 from focalcal.training.recipes import recipe_from_dict
 from focalcal.workflow.errors import UserError
-from focalcal.workflow.validation import naming, unknown_name
+from focalcal.workflow.validation import check_file, naming, unknown_name
 
 MAXIMUM_GRID_POINTS = 100_000
 OWN_DATASET = {"folder", "npz", "base"}
@@ -68,14 +68,17 @@ def _check_report(section: Mapping[str, Any], calibration: Mapping[str, Any]) ->
 
 
 def _check_human_labels(config: Mapping[str, Any], datasets: Collection[str], root: Path) -> None:
-    """Raise a UserError for human labels of a dataset that there is not, or that nobody can serve."""
+    """Raise a UserError for human labels of no dataset, of no file, or that nobody serves."""
     known = {*registry.dataset_names(config["datasets"], root), *datasets}
     for name, source in config["recovery"].get("human_labels", {}).items():
         if name not in known:
             raise unknown_name("config key 'recovery.human_labels'", name, known)
+        key = f"config key 'recovery.human_labels.{name}'"
         base = (config["datasets"].get(name) or {}).get("base", name)
-        if source == DOWNLOAD and "human_labels" not in registry.load_entry(base):
+        if source != DOWNLOAD:
+            check_file(key, source)
+        elif "human_labels" not in registry.load_entry(base):
             raise UserError(
-                f"config key 'recovery.human_labels.{name}' is {DOWNLOAD!r}, but no source of human labels "
-                f"of {base!r} is known; allowed: the path of a file"
+                f"{key} is {DOWNLOAD!r}, but no source of human labels of {base!r} is known; "
+                f"allowed: the path of a file"
             )

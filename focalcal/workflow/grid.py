@@ -18,7 +18,7 @@ from focalcal.data import registry
 from focalcal.training import catalogue as training_catalogue
 from focalcal.workflow.config_checks import check_sections
 from focalcal.workflow.errors import UserError
-from focalcal.workflow.validation import check_against_schema, naming, shown, unknown_name
+from focalcal.workflow.validation import check_against_schema, check_file, naming, shown, unknown_name
 
 RUN_SECTIONS = ("runs", "logits", "datasets", "recipes", "calibration", "recovery")
 
@@ -204,11 +204,7 @@ def _imported_runs(config: Mapping[str, Any]) -> list[Run]:
     """Return the runs that stand for the user's own logits; each file must be there."""
     runs = []
     for name, entry in config["logits"].items():
-        if not Path(entry["path"]).is_file():
-            raise UserError(
-                f"config key 'logits.{name}.path' is {shown(entry['path'])}, which is no file; "
-                f"allowed: an existing file, relative to {str(Path.cwd())!r} or absolute"
-            )
+        check_file(f"config key 'logits.{name}.path'", entry["path"])
         identity = (entry["dataset"], entry["model"], entry["loss"], entry["seed"])
         runs.append(Run(*identity, imported=name))
     return runs

@@ -82,6 +82,15 @@ def unknown_name(key: str, value: object, allowed: Iterable[str], repair: str = 
     return UserError(f"{key} is {shown(value)}; {_choices(value, allowed)}{repair and '; '}{repair}")
 
 
+def check_file(key: str, path: str) -> None:
+    """Raise a UserError unless a file of the user's is there."""
+    if not Path(path).is_file():
+        raise UserError(
+            f"{key} is {shown(path)}, which is no file; "
+            f"allowed: an existing file, relative to {str(Path.cwd())!r} or absolute"
+        )
+
+
 def shown(value: object) -> str:
     """Return a value as it stands in a configuration, on one line, shortened where it is long."""
     text = json.dumps(value, default=str)

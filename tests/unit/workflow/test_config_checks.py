@@ -33,6 +33,11 @@ MISTAKES = {
         {"human_labels": {"gauss-3": "download"}},
         r"'recovery\.human_labels\.gauss-3' is 'download'.*allowed: the path of a file",
     ),
+    "human labels of no file": (
+        "recovery",
+        {"human_labels": {"gauss-3": "no.npz"}},
+        r"'recovery\.human_labels\.gauss-3' is \"no\.npz\", which is no file; allowed: an existing file",
+    ),
     "throughput of no model": (
         "plan",
         {"images_per_second": {"default": 1, "resnet5O": 2}},
