@@ -14,14 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.calibration.catalogue import NARROWEST_RANGE
 from focalcal.calibration.objective import Objective
 
 GAMMAS = 16
 COARSE_TEMPERATURES = 12
 FINE_TEMPERATURES = 24
 LARGEST_START_COUNT = 3
-STENCIL_STEP = 3e-4
-"""Differences of the NLL, rounded to 1e-15, over this step give slopes to 1e-11 and curvatures to 1e-8."""
+STENCIL_STEP = NARROWEST_RANGE / 4
+"""3e-4: differences of the NLL, rounded to 1e-15, give slopes to 1e-11 and curvatures to 1e-8."""
 FIRST_RADIUS = 0.25
 SMALLEST_RADIUS = 1e-8
 LEAST_DECREASE = 1e-14
@@ -44,10 +45,10 @@ def minimise(
     """Return the smallest NLL over a rectangle of gammas and temperatures, neither range empty."""
     low = np.array([gamma_range[0], math.log(temperature_range[0])])
     high = np.array([gamma_range[1], math.log(temperature_range[1])])
-    if np.any(high - low < 4 * STENCIL_STEP):
+    if not np.all(high - low > NARROWEST_RANGE):
         raise ValueError(
             f"gamma ranges over {tuple(gamma_range)} and temperature over {tuple(temperature_range)}; "
-            f"expected ranges wider than {4 * STENCIL_STEP:g} (of T: relative)"
+            f"expected ranges wider than {NARROWEST_RANGE:g} (of T: relative)"
         )
     counted = _Counted(objective)
     bottoms = [_descend(counted, start, low, high) for start in _starts(counted, low, high)]

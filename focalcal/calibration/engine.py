@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from focalcal.calibration import calibrators, metrics
 from focalcal.calibration.calibrators import Calibrator, Settings
-from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS
+from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS, check_ends
 from focalcal.calibration.focal_table import check_gammas
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.objective import Objective, check_temperatures
@@ -76,12 +76,7 @@ def settings_of(spec: Mapping[str, Any]) -> Settings:
         metrics.check_binning(spec["bins"], "mass", spec["adaece"])
     except ValueError as error:
         raise UserError(f"calibration settings: {error}") from None
-    for method in set(spec["methods"]) & {"fts-line", "fts-continuous"}:
-        if len(set(gammas)) < 2 or len(temperatures) < 2:
-            raise UserError(
-                f"calibration method {method!r} searches between the ends of the grids, but gammas has "
-                f"{len(set(gammas))} and temperatures {len(temperatures)} values; allowed: two or more each"
-            )
+    check_ends(spec["methods"], gammas, (temperatures[0], temperatures[-1]))
     return Settings(gammas, temperatures, spec["bins"], spec["adaece"])
 
 

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
+from focalcal.calibration.catalogue import LARGEST_GAMMA, SMALLEST_GAMMA
+
 LANES = 4
 """Gammas that the kernels treat at once."""
 TERMS = 12
@@ -20,7 +22,6 @@ TERMS = 12
 TOLERANCE = 1e-12
 """Largest relative error of f that is accepted."""
 SMALLEST_U, LARGEST_U = 0.5, 64.0
-SMALLEST_GAMMA, LARGEST_GAMMA = -1.0, 100.0
 FEWEST_DIGITS = 2
 """Leading binary digits of the coarsest segments; gamma 5 needs 2, gamma 100 needs 5."""
 

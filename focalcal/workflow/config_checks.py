@@ -1,6 +1,7 @@
 """Mistakes that no schema sees: names that do not exist, values that do not fit each other."""
 
 from collections.abc import Collection, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def _check_datasets(section: Mapping[str, Any], root: Path) -> None:
 
 
 def _check_calibration(section: Mapping[str, Any]) -> None:
-    """Raise a UserError for an unknown method or a temperature grid that is empty or absurdly large."""
+    """Raise a UserError for an unknown method, or grids that are empty, too narrow or absurdly large."""
     for method in section["methods"]:
         if method not in calibration_catalogue.METHODS:
             raise unknown_name("config key 'calibration.methods'", method, calibration_catalogue.METHODS)
@@ -49,12 +50,19 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
         raise UserError(
             f"config key 'calibration.temperatures.stop' is {stop}; allowed: at least start, which is {start}"
         )
+    calibration_catalogue.check_ends(section["methods"], section["gammas"], (start, _last(start, stop, step)))
     points = (stop - start) / step * len(section["gammas"])
     if points > MAXIMUM_GRID_POINTS:
         raise UserError(
             f"config key 'calibration.temperatures.step' is {step}, which makes {points:.0f} grid points; "
             f"allowed: at most {MAXIMUM_GRID_POINTS}; take a larger step or fewer gammas"
         )
+
+
+def _last(start: float, stop: float, step: float) -> float:
+    """Return the largest temperature of a grid, which is counted in decimals."""
+    first, end, width = (Decimal(str(value)) for value in (start, stop, step))
+    return float(first + (end - first) // width * width)
 
 
 def _check_report(section: Mapping[str, Any], calibration: Mapping[str, Any]) -> None:

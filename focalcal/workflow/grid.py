@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from focalcal.calibration.catalogue import LARGEST_GAMMA
 from focalcal.data import registry
 from focalcal.training import catalogue as training_catalogue
 from focalcal.workflow.config_checks import check_sections
@@ -184,6 +185,7 @@ def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], 
     for loss in block["losses"]:
         with naming(f"config key '{key}.losses'"):
             training_catalogue.parse_loss(loss)
+            _check_gamma(loss)
     for model, dataset in product(block["models"], block["datasets"]):
         spec = registry.job_spec(dataset, config["datasets"].get(dataset), root)
         _check_model(f"config key '{key}.models'", model, dataset, spec["entry"])
@@ -200,11 +202,20 @@ def _check_model(key: str, model: str, dataset: str, entry: Mapping[str, Any]) -
         )
 
 
+def _check_gamma(loss: str) -> None:
+    """Raise a UserError for a gamma whose Psi calibration cannot compute."""
+    gamma = _psi_gamma(loss)
+    if gamma is not None and gamma > LARGEST_GAMMA:
+        raise UserError(f"loss {loss!r}: gamma must be at most {LARGEST_GAMMA:g}, the largest that Psi has")
+
+
 def _imported_runs(config: Mapping[str, Any]) -> list[Run]:
     """Return the runs that stand for the user's own logits; each file must be there."""
     runs = []
     for name, entry in config["logits"].items():
         check_file(f"config key 'logits.{name}.path'", entry["path"])
+        with naming(f"config key 'logits.{name}.loss'"):
+            _check_gamma(entry["loss"])
         identity = (entry["dataset"], entry["model"], entry["loss"], entry["seed"])
         runs.append(Run(*identity, imported=name))
     return runs
@@ -244,12 +255,15 @@ def _identity(run: Run) -> dict[str, Any]:
 
 def _described(run: Run) -> dict[str, Any]:
     """Return a run's identity with the gamma that Psi needs, or null where the loss has no single one."""
+    return {**_identity(run), "gamma": _psi_gamma(run.loss)}
+
+
+def _psi_gamma(loss: str) -> float | None:
     try:
-        gamma = training_catalogue.training_gamma(run.loss)
+        return training_catalogue.training_gamma(loss)
     except UserError:
         # A model trained elsewhere may have a loss that only its owner knows.
-        gamma = None
-    return {**_identity(run), "gamma": gamma}
+        return None
 
 
 def _alternatives(values: set[str]) -> str:

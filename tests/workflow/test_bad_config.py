@@ -121,7 +121,7 @@ BROKEN_CONFIGS = {
     ),
     "temperature zero": (
         set_key(["calibration", "temperatures", "start"], 0),
-        ["'calibration.temperatures.start'", "is 0", "above 0"],
+        ["'calibration.temperatures.start'", "is 0", "at least 0.0001"],
     ),
     "temperatures reversed": (
         set_key(["calibration", "temperatures", "stop"], 0.1),

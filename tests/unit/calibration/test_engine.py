@@ -128,7 +128,11 @@ def test_undefined_metrics_have_no_row():
         ({"temperatures": {"start": 1e-5, "stop": 1.0, "step": 0.5}}, "temperature has values from 1e-05"),
         ({"temperatures": {"start": 1.0, "stop": 1.0, "step": 0}}, "the step of temperatures is 0"),
         ({"temperatures": {"start": 2.0, "stop": 1.0, "step": 0.5}}, r"temperatures has shape \(0,\)"),
-        ({"methods": ["fts-line"], "gammas": [1.0]}, "'fts-line' searches between the ends of the grids"),
+        ({"methods": ["fts-line"], "gammas": [1.0]}, "'calibration.gammas' .* 'fts-line' searches between"),
+        (
+            {"methods": ["fts-continuous"], "gammas": [1.0, 1.001]},
+            "'calibration.gammas' .* 'fts-continuous' searches between",
+        ),
     ],
 )
 def test_wrong_settings_are_one_line_user_errors(change, message):

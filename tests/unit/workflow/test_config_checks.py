@@ -1,5 +1,7 @@
 """Mistakes that no schema sees are refused before any job, in one line."""
 
+import re
+
 import pytest
 
 from focalcal.workflow.errors import UserError
@@ -22,6 +24,26 @@ MISTAKES = {
         "calibration",
         {"criteria": ["nll"]},
         r"'report\.criterion' is \"ece\"; allowed: nll",
+    ),
+    "one gamma to search between": (
+        "calibration",
+        {"gammas": [0.5]},
+        r"'calibration\.gammas' has ends that are 0 apart, but method 'fts-line'.*allowed: more than 0;",
+    ),
+    "gammas without room for differences": (
+        "calibration",
+        {"gammas": [0.5, 0.5005]},
+        r"'calibration\.gammas' has ends that are 0\.0005 apart, but method 'fts-continuous'.*than 0\.0012;",
+    ),
+    "one temperature to search between": (
+        "calibration",
+        {"temperatures": {"start": 1, "stop": 1.4, "step": 0.5}},
+        r"'calibration\.temperatures' has ends that are 0 of log T apart, but method 'fts-line'",
+    ),
+    "temperature below what is computed": (
+        "calibration",
+        {"temperatures": {"start": 1e-9, "stop": 1, "step": 0.5}},
+        r"'calibration\.temperatures\.start' is 1e-09; allowed: at least 0\.0001",
     ),
     "human labels of no dataset": (
         "recovery",
@@ -76,6 +98,30 @@ def test_a_recipe_that_contradicts_itself_is_refused(name):
     config = merged_config()
     config["recipes"]["recovery"] = {**config["recipes"]["recovery"], **values}
     assert_refused(config, r"config key 'recipes\.recovery': recipe\." + message)
+
+
+def test_a_single_gamma_is_enough_for_a_grid_search():
+    config = merged_config()
+    config["calibration"].update(methods=["none", "ts", "fts", "psi"], gammas=[0.5])
+    assert build(config, ROOT).paths
+
+
+def test_the_last_temperature_is_counted_in_decimals():
+    config = merged_config()
+    # In binary 0.1 + 0.2 lies above 0.3.
+    config["calibration"]["temperatures"] = {"start": 0.1, "stop": 0.3, "step": 0.2}
+    assert build(config, ROOT).paths
+
+
+@pytest.mark.parametrize("loss", ["focal-200", "focal-100.5+ls-0.1"])
+def test_a_gamma_beyond_what_psi_is_computed_for_is_refused(tmp_path, loss):
+    config = merged_config()
+    config["runs"][0]["losses"] = ["focal-100", loss]
+    assert_refused(config, rf"'runs\[0\]\.losses': loss '{re.escape(loss)}': gamma must be at most 100")
+    (tmp_path / "logits.npz").touch()
+    entry = {"path": str(tmp_path / "logits.npz"), "dataset": "mine", "model": "net", "loss": loss, "seed": 1}
+    config.update(runs=[], logits={"mine": entry})
+    assert_refused(config, rf"'logits\.mine\.loss': loss '{re.escape(loss)}': gamma must be at most 100")
 
 
 def test_a_dataset_of_ones_own_that_no_run_uses_may_wait_for_its_files():

@@ -1,5 +1,6 @@
 import pytest
 
+from focalcal.calibration import catalogue, objective
 from focalcal.workflow.provenance import ROOT
 from focalcal.workflow.validation import check_against_schema, read_schemas, unknown_name
 from tests.project import merged_config
@@ -47,6 +48,13 @@ def test_every_mapping_is_closed(name):
 @pytest.mark.parametrize("overlay", [None, *sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))])
 def test_shipped_configurations_satisfy_the_schema(overlay):
     check_against_schema(merged_config(overlay), ROOT / "schemas" / "config.schema.yaml")
+
+
+def test_limits_of_calibration_are_those_of_its_code():
+    calibration = SCHEMAS["config.schema.yaml"]["properties"]["calibration"]["properties"]
+    gamma = calibration["gammas"]["items"]
+    assert (gamma["minimum"], gamma["maximum"]) == (catalogue.SMALLEST_GAMMA, catalogue.LARGEST_GAMMA)
+    assert calibration["temperatures"]["properties"]["start"]["minimum"] == objective.SMALLEST_TEMPERATURE
 
 
 def test_a_suggestion_is_the_closest_allowed_name():
