@@ -136,6 +136,10 @@ BROKEN_CONFIGS = {
         set_key(["calibration", "bins"], 1.5),
         ["'calibration.bins'", "1.5", "a whole number"],
     ),
+    "bins with a point": (
+        set_key(["calibration", "bins"], 15.0),
+        ["'calibration.bins'", "15.0", "a whole number"],
+    ),
     "recipe epochs zero": (
         set_key(["recipes", "tiny", "epochs"], 0),
         ["'recipes.tiny.epochs'", "at least 1"],

@@ -1,6 +1,11 @@
+import functools
+import json
+import operator
+
 import pytest
 
 from focalcal.calibration import catalogue, objective
+from focalcal.workflow.errors import UserError
 from focalcal.workflow.provenance import ROOT
 from focalcal.workflow.validation import check_against_schema, read_schemas, unknown_name
 from tests.project import merged_config
@@ -48,6 +53,23 @@ def test_every_mapping_is_closed(name):
 @pytest.mark.parametrize("overlay", [None, *sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))])
 def test_shipped_configurations_satisfy_the_schema(overlay):
     check_against_schema(merged_config(overlay), ROOT / "schemas" / "config.schema.yaml")
+
+
+@pytest.mark.parametrize("value", [1.0, True])
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        (("runs", 0, "seeds", 0), r"runs\[0\]\.seeds\[0\]"),
+        (("recipes", "recovery", "batch_size"), r"recipes\.recovery\.batch_size"),
+        (("calibration", "bins"), r"calibration\.bins"),
+    ],
+)
+def test_a_whole_number_is_written_as_one(path, key, value):
+    config = merged_config()
+    *parents, last = path
+    functools.reduce(operator.getitem, parents, config)[last] = value
+    with pytest.raises(UserError, match=f"'{key}' is {json.dumps(value)}; allowed: a whole number"):
+        check_against_schema(config, ROOT / "schemas" / "config.schema.yaml")
 
 
 def test_limits_of_calibration_are_those_of_its_code():
