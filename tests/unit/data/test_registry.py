@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import re
 import tomllib
@@ -384,3 +385,12 @@ def test_schema_accepts_every_default(name):
 def test_schema_refuses(settings):
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(settings, schema())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_prepared_dataset_is_small_enough_to_be_known_by_its_content(name):
+    profile = yaml.safe_load((registry.PROJECT_ROOT / "profiles/default/config.yaml").read_text("utf-8"))
+    entry = registry.load_entry(name)
+    pixels = sum(entry.get("counts", {}).values()) * math.prod(entry["shape"])
+    # Labels and split indices come on top, but are no twentieth of the pixels.
+    assert 1.05 * pixels < profile["max-checksum-file-size"]
