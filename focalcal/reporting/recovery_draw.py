@@ -42,9 +42,9 @@ def figure_of(name: str, settings: Sequence[Setting], results: Path) -> Figure:
             return recovery_figures.reliability_figure(here)
         if name == curves_name(dataset, model):
             return _curves(here, results)
-    if name.startswith(("curves_", "reliability_")):
+    if name.startswith(("curves/", "reliability/")):
         return message_figure("None of these runs succeeded.")
-    raise ValueError(f"figure {name!r} is unknown; known: {', '.join(WHOLE)}, curves_*, reliability_*")
+    raise ValueError(f"figure {name!r} is unknown; known: {', '.join(WHOLE)}, curves/*, reliability/*")
 
 
 def _curves(settings: Sequence[Setting], results: Path) -> Figure:

@@ -14,7 +14,7 @@ DOWNLOAD = "download"
 
 @dataclass(frozen=True)
 class Product:
-    """A table of results/tables or a figure of results/figures/recovery: name, heading and caption."""
+    """A table of results/tables or a figure below results/figures/recovery: name, heading and caption."""
 
     name: str
     heading: str
@@ -206,12 +206,12 @@ def human_file(dataset: str) -> str:
 
 def curves_name(dataset: str, model: str) -> str:
     """Return the name of the figure of predictions over a one-dimensional input."""
-    return f"curves_{dataset}_{model}"
+    return f"curves/{dataset}/{model}"
 
 
 def reliability_name(dataset: str, model: str) -> str:
     """Return the name of the figure of a place's reliability diagrams."""
-    return f"reliability_{dataset}_{model}"
+    return f"reliability/{dataset}/{model}"
 
 
 def table_files(tables: Iterable[Product], *suffixes: str) -> list[str]:

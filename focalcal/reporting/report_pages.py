@@ -140,7 +140,7 @@ def _folder_figures(sources: Sources, name: str) -> str:
         relative = path.relative_to(folder).with_suffix("")
         described = sources.captions.get(f"{name}/{relative.as_posix()}")
         heading, caption = described or (_title(" · ".join(relative.parts)), _caption_beside(path))
-        figure = figure_html(path, "-".join((name, *relative.parts)), heading, caption)
+        figure = figure_html(path, f"{name}-{relative.as_posix()}", heading, caption)
         parts.append(f"<h3>{escape(heading)}</h3>{figure}")
     return "\n".join(parts)
 

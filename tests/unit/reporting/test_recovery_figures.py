@@ -70,7 +70,7 @@ def test_curves_of_other_data_are_refused(project, settings):
 
 def test_the_curves_figure_has_a_column_a_loss_and_its_numbers(project, settings):
     results, _ = project
-    figure = drawn("curves_gauss-3_mlp", settings, results)
+    figure = drawn("curves/gauss-3/mlp", settings, results)
     assert "Focal γ = 1,\nsmoothing 0.1" in titles(figure)  # noqa: RUF001
     assert len(figure.axes) == 3 * 6
     setting = next(s for s in settings if (s.dataset, s.loss) == ("gauss-3", "focal-5"))
@@ -82,7 +82,7 @@ def test_the_curves_figure_has_a_column_a_loss_and_its_numbers(project, settings
 
 def test_reliability_has_a_row_a_paradigm_and_a_column_a_gamma(project, settings):
     results, _ = project
-    figure = drawn("reliability_gauss-3_mlp", settings, results)
+    figure = drawn("reliability/gauss-3/mlp", settings, results)
     assert titles(figure) == ["γ = 1", "γ = 5"]  # noqa: RUF001
     labels = [axis.get_ylabel() for axis in figure.axes if axis.get_ylabel()]
     assert labels == ["Standard\naccuracy", "TS_FL\naccuracy", "LS\naccuracy"]
@@ -153,7 +153,7 @@ def test_distances_are_drawn_by_loss(name, project, settings):
     ]
 
 
-@pytest.mark.parametrize("name", ["posterior", "sample_size", "paradigms", "human", "reliability_a_b"])
+@pytest.mark.parametrize("name", ["posterior", "sample_size", "paradigms", "human", "reliability/a/b"])
 def test_without_runs_a_figure_says_so(name, tmp_path):
     assert len(texts(drawn(name, [], tmp_path))) == 1
 

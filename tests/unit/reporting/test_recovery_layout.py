@@ -44,14 +44,20 @@ def test_products_follow_the_runs():
     plan = plan_of([run_of("gauss-3"), run_of("digits", "cnn-small")])
     assert names(plan.tables) == ["recovery_posterior", "recovery_paradigms", "recovery_diagnosis"]
     assert names(plan.figures) == [
-        "curves_gauss-3_mlp",
+        "curves/gauss-3/mlp",
         "posterior",
-        "reliability_digits_cnn-small",
-        "reliability_gauss-3_mlp",
+        "reliability/digits/cnn-small",
+        "reliability/gauss-3/mlp",
         "paradigms",
     ]
-    assert names(plan_of([run_of("digits")]).figures) == ["reliability_digits_mlp", "paradigms"]
+    assert names(plan_of([run_of("digits")]).figures) == ["reliability/digits/mlp", "paradigms"]
     assert names(plan_of([]).figures) == ["paradigms"]
+
+
+def test_places_that_only_a_separator_tells_apart_have_figures_of_their_own():
+    runs = [run_of("a_b", "c", imported=True), run_of("a", "b_c", imported=True)]
+    files = recovery_layout.figure_files(plan_of(runs).figures, "png")
+    assert len(set(files)) == len(files) == 3
 
 
 def test_gauss_10_has_no_line_to_draw_over():
@@ -60,7 +66,7 @@ def test_gauss_10_has_no_line_to_draw_over():
 
 def test_an_imported_run_of_a_built_in_dataset_has_no_prepared_data():
     assert names(plan_of([run_of("gauss-3", imported=True)]).figures) == [
-        "reliability_gauss-3_mlp",
+        "reliability/gauss-3/mlp",
         "paradigms",
     ]
 
