@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from focalcal.theory.matching import linear_fit, match_temperature
-from focalcal.theory.settings import TheorySettings
+from focalcal.theory.settings import FEWEST_POINTS_ON_A_LINE, TheorySettings
 
 Row = dict[str, float]
 
@@ -28,7 +28,7 @@ def fit_rows(rows: Sequence[Row], fit_ranges: Sequence[Sequence[float]]) -> list
                 for row in rows
                 if (row["classes"], row["max_logit"]) == (classes, max_logit) and low < row["gamma"] <= high
             ]
-            if len(chosen) < 3:
+            if len(chosen) < FEWEST_POINTS_ON_A_LINE:
                 continue
             slope, intercept, residual = linear_fit(
                 [row["gamma"] for row in chosen], [row["temperature"] for row in chosen]

@@ -6,6 +6,9 @@ from typing import Any
 
 from focalcal.workflow.errors import UserError
 
+FEWEST_POINTS_ON_A_LINE = 3
+"""Matching temperatures that a fitted line takes at least: with two it would have no residual."""
+
 
 @dataclass(frozen=True)
 class TheorySettings:
@@ -54,6 +57,18 @@ def theory_settings(spec: str) -> TheorySettings:
     if unknown:
         raise UserError(f"theory: unknown key {unknown[0]!r}; allowed are {', '.join(sorted(known))}")
     return TheorySettings(**{key: _frozen(value) for key, value in given.items()})
+
+
+def check_fit_ranges(settings: TheorySettings) -> None:
+    """Raise a UserError for a range of gammas that has too few points for a line."""
+    for low, high in settings.fit_ranges:
+        inside = sum(low < gamma <= high for gamma in settings.matching_gammas)
+        if inside < FEWEST_POINTS_ON_A_LINE:
+            raise UserError(
+                f"config key 'theory.fit_ranges' has [{low}, {high}], in which (above {low}, up to {high}) "
+                f"{inside} of 'theory.matching_gammas' lie; allowed: ranges that hold at least "
+                f"{FEWEST_POINTS_ON_A_LINE}; change one of the two"
+            )
 
 
 def _frozen(value: Any) -> Any:

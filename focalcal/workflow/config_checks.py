@@ -1,5 +1,6 @@
 """Mistakes that no schema sees: names that do not exist, values that do not fit each other."""
 
+import json
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -9,6 +10,7 @@ from focalcal.calibration import catalogue as calibration_catalogue
 from focalcal.data import registry
 from focalcal.reporting.recovery_layout import DOWNLOAD
 from focalcal.reporting.settings import DEFAULTS as REPORT_DEFAULTS
+from focalcal.theory.settings import check_fit_ranges, theory_settings
 from focalcal.training import catalogue as training_catalogue
 from focalcal.training.recipes import recipe_from_dict
 from focalcal.workflow.errors import UserError
@@ -28,6 +30,7 @@ def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: P
     _check_calibration(config["calibration"])
     _check_report(config["report"], config["calibration"])
     _check_human_labels(config, datasets, root)
+    check_fit_ranges(theory_settings(json.dumps(config["theory"])))
     with naming("config key 'plan.images_per_second'"):
         for model in set(config["plan"]["images_per_second"]) - {"default"}:
             training_catalogue.check_model(model)

@@ -45,6 +45,31 @@ MISTAKES = {
         {"temperatures": {"start": 1e-9, "stop": 1, "step": 0.5}},
         r"'calibration\.temperatures\.start' is 1e-09; allowed: at least 0\.0001",
     ),
+    "range of gammas that falls": (
+        "theory",
+        {"fit_ranges": [[0, 10], [5, 2]]},
+        r"'theory\.fit_ranges' has \[5, 2\], in which .* 0 of 'theory\.matching_gammas' lie; allowed: .* 3;",
+    ),
+    "range without gammas": (
+        "theory",
+        {"fit_ranges": [[100, 200]]},
+        r"'theory\.fit_ranges' has \[100, 200\]",
+    ),
+    "too few gammas in the default ranges": (
+        "theory",
+        {"matching_gammas": [1, 2, 3]},
+        r"'theory\.fit_ranges' has \[1\.0, 10\.0\].* 2 of 'theory\.matching_gammas' lie",
+    ),
+    "logits nobody has": (
+        "theory",
+        {"max_logit": 1e300},
+        r"'theory\.max_logit' is 1e\+300; allowed: at most 1000",
+    ),
+    "box too wide to search": (
+        "theory",
+        {"sensitivity_max_logits": [1, 50]},
+        r"'theory\.sensitivity_max_logits\[1\]' is 50; allowed: at most 20",
+    ),
     "human labels of no dataset": (
         "recovery",
         {"human_labels": {"cifar1O": "download"}},
