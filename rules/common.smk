@@ -73,11 +73,6 @@ def calibration_spec(wildcards):
     return GRID.calibration_spec(run_of(wildcards))
 
 
-def theory_spec(wildcards):
-    """Return the settings of the theory stage."""
-    return GRID.section_spec("theory")
-
-
 # The specs below grow with the number of runs: `printf`, a part of the shell, hands them to standard input,
 # since a program takes no argument of more than 128 KiB.
 

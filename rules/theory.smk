@@ -1,5 +1,8 @@
 """Theory: the mathematics of focal loss in numbers, proofs, figures and the decided statements of the papers."""
 
+from focalcal.theory.settings import job_settings
+
+THEORY = GRID.section_spec("theory")
 THEORY_FIGURES = [
     "k24_fig1",
     "k24_fig2",
@@ -35,7 +38,7 @@ rule theory_bounds:
         runtime=growing(10),
     params:
         *code_version("workflow_scripts/theory_bounds.py"),
-        spec=theory_spec,
+        spec=job_settings(THEORY, "theory_bounds"),
     shell:
         "python -m workflow_scripts.theory_bounds"
         " --spec {params.spec:q}"
@@ -59,7 +62,7 @@ rule theory_certificate:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_certificate.py"),
-        spec=theory_spec,
+        spec=job_settings(THEORY, "theory_certificate"),
     shell:
         "python -m workflow_scripts.theory_certificate"
         " --spec {params.spec:q}"
@@ -83,7 +86,7 @@ rule theory_matching:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_matching.py"),
-        spec=theory_spec,
+        spec=job_settings(THEORY, "theory_matching"),
     shell:
         "python -m workflow_scripts.theory_matching"
         " --spec {params.spec:q}"
@@ -107,7 +110,7 @@ rule theory_thresholds:
         runtime=growing(10),
     params:
         *code_version("workflow_scripts/theory_thresholds.py"),
-        spec=theory_spec,
+        spec=job_settings(THEORY, "theory_thresholds"),
     shell:
         "python -m workflow_scripts.theory_thresholds"
         " --spec {params.spec:q}"
@@ -133,7 +136,7 @@ rule theory_linear_model:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_linear_model.py"),
-        spec=theory_spec,
+        spec=job_settings(THEORY, "theory_linear_model"),
     shell:
         "python -m workflow_scripts.theory_linear_model"
         " --spec {params.spec:q}"

@@ -14,7 +14,7 @@ from focalcal.workflow.io import write_json, write_text
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the table of bounds for every gamma, and their summary with the critical gamma."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="JSON: the theory section of the config")
+    parser.add_argument("--spec", required=True, help="JSON: settings of the theory stage")
     parser.add_argument("--output", required=True, help="CSV: one row a gamma")
     parser.add_argument("--summary", required=True, help="JSON: critical gamma and K24's scan")
     arguments = parser.parse_args(argv)

@@ -13,7 +13,7 @@ from focalcal.workflow.io import write_json
 def main(argv: Sequence[str] | None = None) -> None:
     """Prove the bounds for each certified gamma and the critical gamma; write what was proved and how."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="JSON: the theory section of the config")
+    parser.add_argument("--spec", required=True, help="JSON: settings of the theory stage")
     parser.add_argument("--output", required=True, help="JSON: theorems, constants, ranges, box counts")
     arguments = parser.parse_args(argv)
     write_json(arguments.output, certificate(theory_settings(arguments.spec).certified_gammas))

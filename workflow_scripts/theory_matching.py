@@ -14,7 +14,7 @@ from focalcal.workflow.io import write_text
 def main(argv: Sequence[str] | None = None) -> None:
     """Write one row a class count, box and gamma, and one row a fitted line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="JSON: the theory section of the config")
+    parser.add_argument("--spec", required=True, help="JSON: settings of the theory stage")
     parser.add_argument("--output", required=True, help="CSV: matching temperatures")
     parser.add_argument("--fits", required=True, help="CSV: lines of 1/T on gamma")
     arguments = parser.parse_args(argv)

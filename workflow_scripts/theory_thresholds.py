@@ -14,7 +14,7 @@ from focalcal.workflow.io import write_text
 def main(argv: Sequence[str] | None = None) -> None:
     """Write three tables: thresholds by gamma, gammas by class count, gamma* by p0."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="JSON: the theory section of the config")
+    parser.add_argument("--spec", required=True, help="JSON: settings of the theory stage")
     parser.add_argument("--thresholds", required=True, help="CSV: tau_oc and tau_uc by gamma")
     parser.add_argument(
         "--overconfidence", required=True, help="CSV: largest overconfident gamma by class count"

@@ -1,7 +1,7 @@
 """What the theory stage computes: one frozen record read from the JSON spec of its rules."""
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from focalcal.workflow.errors import UserError
@@ -42,6 +42,34 @@ class TheorySettings:
     """Seeds of the linear-model experiment."""
     linear_model_spreads: tuple[float, ...] = (0.1, 0.5, 1.0)
     """Standard deviations of its clusters, whose means are 2 apart."""
+
+
+READ_BY = {
+    "theory_bounds": ("gammas", "max_logit", "scanned_gammas"),
+    "theory_certificate": ("certified_gammas",),
+    "theory_matching": (
+        "matching_classes",
+        "matching_gammas",
+        "matching_max_logit",
+        "sensitivity_gammas",
+        "sensitivity_max_logits",
+        "fit_ranges",
+    ),
+    "theory_thresholds": ("gammas",),
+    "theory_linear_model": (
+        "linear_model_samples",
+        "linear_model_steps",
+        "linear_model_seeds",
+        "linear_model_spreads",
+    ),
+}
+"""The settings that each rule reads, and so the ones whose change reruns it."""
+
+
+def job_settings(section: str, rule: str) -> str:
+    """Return the settings that one rule reads of a theory section, defaults filled in; both as JSON."""
+    settings = asdict(theory_settings(section))
+    return json.dumps({key: settings[key] for key in READ_BY[rule]}, sort_keys=True)
 
 
 def theory_settings(spec: str) -> TheorySettings:

@@ -133,6 +133,12 @@ def test_new_bin_count_reruns_only_what_reads_it(project):
     assert stages(project.planned()) == {"recovery", "reporting"}
 
 
+def test_changed_theory_setting_reruns_only_what_reads_it(project):
+    project.configure(lambda config: config["theory"].update(linear_model_steps=7))
+    theory = {rule for rule in project.planned() if rule.startswith("theory")}
+    assert theory == {"theory_linear_model", "theory_figures"}
+
+
 def test_changed_dataset_parameter_reruns_from_its_data_on(project):
     project.configure(lambda config: config["datasets"]["gauss-3"].update(seed=9))
     assert stages(project.planned()) == {"data", "training", "calibration", "recovery", "reporting"}

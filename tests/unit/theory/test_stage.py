@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from focalcal.theory.checks import Check, check_rows, simplex_sample
-from focalcal.theory.settings import TheorySettings, theory_settings
+from focalcal.theory.settings import READ_BY, TheorySettings, job_settings, theory_settings
 from focalcal.theory.tables import csv_text
 from focalcal.workflow.errors import UserError
 from workflow_scripts import (
@@ -40,6 +40,14 @@ SMALL = json.dumps(
         "linear_model_spreads": [0.5],
     }
 )
+
+OUTPUTS = {
+    theory_bounds: ("--output", "--summary"),
+    theory_certificate: ("--output",),
+    theory_matching: ("--output", "--fits"),
+    theory_thresholds: ("--thresholds", "--overconfidence", "--gamma-star"),
+    theory_linear_model: ("--output", "--history"),
+}
 
 
 def read_csv(path):
@@ -132,6 +140,38 @@ def test_entry_points_write_what_they_say(tmp_path):
     assert len(read_csv(paths["matching"])) == 3
     assert {row["loss"] for row in read_csv(paths["lm"])} == {"ce", "focal-1"}
     assert all(path.stat().st_size > 0 for path in paths.values())
+
+
+def written(entry_point, spec, folder):
+    """Return what an entry point writes for a spec, option by option."""
+    folder.mkdir()
+    paths = {option: folder / option for option in OUTPUTS[entry_point]}
+    entry_point.main(["--spec", spec, *(str(text) for pair in paths.items() for text in pair)])
+    return {option: path.read_bytes() for option, path in paths.items()}
+
+
+@pytest.mark.parametrize("entry_point", OUTPUTS)
+def test_a_rule_is_given_every_setting_that_it_reads(entry_point, tmp_path):
+    unusual = {
+        "max_logit": 9.0,
+        "scanned_gammas": [2.0],
+        "matching_max_logit": 4.0,
+        "sensitivity_max_logits": [2.0],
+        "fit_ranges": [[0.0, 3.0]],
+    }
+    whole = json.dumps({**json.loads(SMALL), **unusual})
+    assert set(json.loads(whole)) == set(asdict(TheorySettings()))
+    given = job_settings(whole, entry_point.__name__.rpartition(".")[2])
+    assert written(entry_point, given, tmp_path / "given") == written(entry_point, whole, tmp_path / "whole")
+
+
+def test_every_setting_is_read_by_a_rule():
+    assert {key for keys in READ_BY.values() for key in keys} == set(asdict(TheorySettings()))
+
+
+def test_a_default_that_is_written_out_changes_no_job():
+    for rule in READ_BY:
+        assert job_settings("{}", rule) == job_settings(json.dumps(asdict(TheorySettings())), rule)
 
 
 def test_a_bad_spec_ends_in_one_line_and_exit_code_2(tmp_path, capsys):
