@@ -25,7 +25,7 @@ wildcard_constraints:
     dataset=GRID.constraint("dataset"),
     model=GRID.constraint("model"),
     loss=GRID.constraint("loss"),
-    seed=r"\d+",
+    seed=r"0|[1-9]\d*",
 
 
 def growing(first):

@@ -17,8 +17,8 @@ from focalcal.workflow.errors import UserError
 from focalcal.workflow.validation import check_file, naming, unknown_name
 
 MAXIMUM_GRID_POINTS = 100_000
-OWN_DATASET = {"folder", "npz", "base"}
-"""Settings that make a dataset out of a name of the user's."""
+OWN_FILES = {"folder", "npz"}
+"""Settings that make a dataset out of files of the user's, which need not be there before a run uses it."""
 
 
 def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: Path) -> None:
@@ -37,9 +37,9 @@ def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: P
 
 
 def _check_datasets(section: Mapping[str, Any], root: Path) -> None:
-    """Raise a UserError for settings of a built-in dataset that there is not, or that it does not have."""
+    """Raise a UserError for settings or variants of no built-in dataset, or that it does not have."""
     for name, settings in section.items():
-        if not OWN_DATASET & set(settings or {}):
+        if not OWN_FILES & set(settings or {}):
             registry.job_spec(name, settings, root)
 
 

@@ -5,6 +5,7 @@ import difflib
 import functools
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,12 +61,22 @@ def check_against_schema(config: Mapping[str, Any], schema_path: Path) -> None:
     draft = jsonschema.Draft202012Validator
     # JSON knows one kind of number; jobs know two, and 256.0 is no batch size to them.
     strict = draft.TYPE_CHECKER.redefine("integer", lambda _checker, value: type(value) is int)
-    validator = jsonschema.validators.extend(draft, type_checker=strict)(
+    validator = jsonschema.validators.extend(draft, {"pattern": _check_pattern}, type_checker=strict)(
         schemas[schema_path.name], registry=registry
     )
     errors = sorted(validator.iter_errors(config), key=lambda error: (len(error.path), str(error.path)))
     if errors:
         raise UserError(_describe(errors[0], schemas, schema_path.name))
+
+
+def _check_pattern(
+    _validator: object, pattern: str, value: object, _schema: object
+) -> Iterator["ValidationError"]:
+    """Yield an error for a text that does not match as a whole: Python's `$` ignores a last line break."""
+    from jsonschema import ValidationError  # noqa: PLC0415  see `check_against_schema`
+
+    if isinstance(value, str) and not re.fullmatch(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def read_schemas(folder: Path) -> dict[str, Any]:

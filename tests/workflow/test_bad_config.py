@@ -150,6 +150,14 @@ BROKEN_CONFIGS = {
         ["'recipes.tiny.learning_rate'", "-1", "above 0"],
     ),
     "logits file missing": (logits_entry(path="no.npz"), ["'logits.mine.path'", '"no.npz"', "existing file"]),
+    "logits path with braces": (
+        logits_entry(path="{mine}.npz"),
+        ["'logits.mine.path'", '"{mine}.npz"', "a text matching", "wildcards"],
+    ),
+    "logits name with a line break": (
+        logits_entry(dataset="mine\n"),
+        ["'logits.mine.dataset'", '"mine\\n"', "a text matching"],
+    ),
     "logits key missing": (
         lambda config: config.update(logits={"mine": {"path": "x.npz"}}),
         ["'logits.mine.dataset'", "missing"],
@@ -215,3 +223,9 @@ def test_broken_logits_are_refused_in_one_line(fresh_project, name):
     np.savez(fresh_project.root / "logits.npz", **arrays)
     fresh_project.configure(logits_entry())
     assert_refused(fresh_project, ["logits.mine", *words])
+
+
+def test_a_seed_has_one_spelling(fresh_project):
+    weights = "results/runs/gauss-3/mlp/ce/seed{}/weights.safetensors"
+    assert fresh_project.planned(weights.format(1))["train"] == 1
+    assert "MissingRuleException" in fresh_project.snakemake("-n", weights.format("01"), expect=1)

@@ -10,6 +10,31 @@ from tests.project import ROOT, merged_config
 
 MISTAKES = {
     "settings of no dataset": ("datasets", {"gaus-10": {"noise": 2}}, "unknown dataset 'gaus-10'"),
+    "variant of no dataset": (
+        "datasets",
+        {"mine": {"base": "nope"}},
+        r"datasets\.mine\.base: must be a built-in dataset .*not 'nope'",
+    ),
+    "name with a line break": (
+        "datasets",
+        {"mine\n": {"folder": "here"}},
+        r"'datasets' is \"mine\\n\"; allowed: a text matching",
+    ),
+    "braces in a folder": (
+        "datasets",
+        {"mine": {"folder": "{here}"}},
+        r"'datasets\.mine\.folder' is \"{here}\"",
+    ),
+    "braces in a file of arrays": (
+        "datasets",
+        {"mine": {"npz": "a{b}"}},
+        r"'datasets\.mine\.npz' is \"a{b}\"",
+    ),
+    "braces in a file of human labels": (
+        "recovery",
+        {"human_labels": {"gauss-3": "{x}.npz"}},
+        r"'recovery\.human_labels\.gauss-3' is \"{x}\.npz\"; allowed: .*; .*wildcards",
+    ),
     "settings a dataset does not have": (
         "datasets",
         {"cifar10": {"noise": 2}},
