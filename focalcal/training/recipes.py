@@ -125,8 +125,10 @@ def _check(recipe: Recipe) -> None:
     needs_cuda = recipe.precision != "fp32" or recipe.compile
     allowed = "auto or cuda with bf16 or compile; on a CPU leave out precision and compile"
     _require(recipe.device != "cpu" or not needs_cuda, "device", recipe.device, allowed)
-    low, high = recipe.adafocal.low, recipe.adafocal.high
+    low, start, high = recipe.adafocal.low, recipe.adafocal.start, recipe.adafocal.high
     _require(low <= high, "adafocal.low", low, f"at most adafocal.high, which is {high}")
+    allowed = f"from adafocal.low, which is {low}, to adafocal.high, which is {high}"
+    _require(low <= start <= high, "adafocal.start", start, allowed)
 
 
 def _require(is_allowed: bool, name: str, value: object, allowed: str) -> None:

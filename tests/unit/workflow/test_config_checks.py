@@ -123,6 +123,14 @@ RECIPES = {
     "gamma milestones that stay": ({"gamma_milestones": [5, 5]}, r"gamma_milestones is \[5, 5\]"),
     "bf16 on a CPU": ({"device": "cpu", "precision": "bf16"}, r'device is "cpu"; allowed: auto or cuda'),
     "compile on a CPU": ({"device": "cpu", "compile": True}, r'device is "cpu"'),
+    "AdaFocal that starts below": (
+        {"adafocal": {"start": -3}},
+        r"adafocal\.start is -3; allowed: .* is -2\.0, ",
+    ),
+    "AdaFocal that starts above": (
+        {"adafocal": {"high": 0.5}},
+        r"adafocal\.start is 1\.0; allowed: from adafocal\.low, .* to adafocal\.high, which is 0\.5",
+    ),
     "AdaFocal without room": ({"adafocal": {"low": 30}}, r"adafocal\.low is 30; allowed: .* which is 20"),
 }
 
