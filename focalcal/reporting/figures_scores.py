@@ -67,7 +67,9 @@ def accuracy(summary: Mapping[Key, Summary], metric: str, criterion: str) -> Fig
                 # Larger and below: where both are at one place, the filled marker lies within the open one.
                 axis.plot(x, ends[1], look.marker, color=look.color, **OPEN)
             axis.plot(x, raw.mean * factor, look.marker, color=look.color, zorder=3)
-        axis.set(title=f"{dataset} · {model}", xlabel="test error (%)", ylabel=f"test {SCALES[metric].label}")
+        axis.set(
+            title=f"{dataset} · {model}", xlabel="test error (%)", ylabel=f"test {SCALES[metric].inline}"
+        )
         axis.margins(0.12)
         axis.locator_params(axis="x", nbins=5)
         plain_log(axis, "y")
@@ -111,7 +113,7 @@ def optimism(table: pd.DataFrame, methods: tuple[str, ...] = ("ts", "fts", "fts-
         # The diagonal passes the smallest score so that both axes take it for theirs: it is straight then.
         diagonal = ends[0], smallest, ends[1]
         axis.plot(diagonal, diagonal, color=BLACK, linewidth=0.8, linestyle="--")
-        axis.set(xlabel=f"validation {scale.label}", ylabel=f"test {scale.label}")
+        axis.set(xlabel=f"validation {scale.inline}", ylabel=f"test {scale.inline}")
         axis.set_title(f"chosen by {metric_name(criterion)}")
         plain_log(axis, "x")
         plain_log(axis, "y")
@@ -165,7 +167,7 @@ def _error_panel(
     axis.set_ylim(len(losses) - 0.4, -0.6)
     axis.grid(visible=False, axis="y")
     plain_log(axis, "x")
-    axis.set(title=" · ".join(place), xlabel=f"test {SCALES[metric].label}, lower is better")
+    axis.set(title=" · ".join(place), xlabel=f"test {SCALES[metric].inline}, lower is better")
     return handles
 
 

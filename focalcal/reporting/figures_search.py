@@ -154,7 +154,7 @@ def surface(searches: Mapping[str, Search], criterion: str) -> Figure:
     bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01)
     ticks = [v for v in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if limits[0] <= np.log10(v) <= limits[1]]
     bar.set_ticks(np.log10(ticks), labels=[f"{value:g}" for value in ticks])
-    bar.set_label(f"validation {scale.label}, mean over seeds")
+    bar.set_label(f"validation {scale.inline}, mean over seeds")
     handles = [
         axes[0].plot([], [], method_look(m).marker, color=method_look(m).color)[0] for m in ("ts", "fts")
     ]

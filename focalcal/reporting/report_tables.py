@@ -44,7 +44,7 @@ def method_name(method: str) -> str:
 
 def metric_name(metric: str) -> str:
     """Return a metric's name within a sentence, without its unit."""
-    return {"nll": "log-loss"}.get(metric) or SCALES[metric].label.split(" (")[0]
+    return SCALES[metric].inline.split(" (")[0]
 
 
 def criterion_of(criteria: set[str], criterion: str) -> str | None:

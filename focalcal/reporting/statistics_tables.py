@@ -55,9 +55,10 @@ def comparisons_table(frame: pd.DataFrame, metric: str, criterion: str, *, seed:
         Column("holm", "p (Holm)", ("value",)),
         Column("verdict", "What follows"),
     )
+    chosen_by = metric_name(criterion)
     return Table(
         name="comparisons",
-        title=f"Paired differences of test {scale.label}, fits chosen by validation {metric_name(criterion)}",
+        title=f"Paired differences of test {scale.inline}, fits chosen by validation {chosen_by}",
         columns=columns,
         groups=groups,
         notes=(
@@ -156,7 +157,7 @@ def ranking_table(ranking: Ranking | None, metric: str, criterion: str) -> Table
     )
     return Table(
         name="ranking",
-        title=f"Average ranks by test {SCALES[metric].label}, chosen by validation {metric_name(criterion)}",
+        title=f"Average ranks by test {SCALES[metric].inline}, chosen by validation {metric_name(criterion)}",
         columns=(
             Column("place", "Place", ("count",)),
             Column("loss", "Training loss"),

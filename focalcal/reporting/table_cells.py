@@ -41,6 +41,11 @@ class Scale:
     decimals: int
     higher_is_better: bool = False
 
+    @property
+    def inline(self) -> str:
+        """Return the label for the middle of a phrase: a word begins small, an abbreviation stays."""
+        return self.label[0].lower() + self.label[1:] if self.label[1:].islower() else self.label
+
 
 @dataclass
 class Footnotes:

@@ -183,3 +183,8 @@ def test_html_escapes_and_carries_numbers(frame):
     assert "<d&>" not in html
     assert 'data-v="0.0203' in html
     assert html.count("<tbody>") == 1
+
+
+def test_words_begin_small_within_a_phrase_and_abbreviations_stay():
+    inline = {metric: report_tables.SCALES[metric].inline for metric in report_tables.SCALES}
+    assert inline == {"ece": "ECE (%)", "adaece": "AdaECE (%)", "nll": "log-loss", "accuracy": "accuracy (%)"}
