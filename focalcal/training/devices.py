@@ -36,6 +36,9 @@ def configure_torch(recipe: Recipe, device: torch.device) -> None:
         # The same flag as `use_deterministic_algorithms`, which would import the compiler. A layer of a timm
         # model may have no deterministic CUDA kernel: that is said in the log, and the training goes on.
         torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")
+        # Filling every new tensor before a kernel writes it is for code that reads what it did not write; it
+        # takes a tenth of the time.
+        torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def _keep_freed_memory() -> None:

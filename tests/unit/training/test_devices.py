@@ -25,6 +25,15 @@ for batch in range(8):
 print(page_faults() - before)
 """
 
+DETERMINISM = """
+import torch
+from focalcal.training.devices import configure_torch
+from focalcal.training.recipes import Recipe
+
+configure_torch(Recipe(epochs=1, batch_size=1, learning_rate=0.1), torch.device("cpu"))
+print(torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory)
+"""
+
 
 def recipe(**changes):
     return Recipe(epochs=1, batch_size=1, learning_rate=0.1, **changes)
@@ -58,3 +67,8 @@ def faults_of_reuse(setting):
 def test_freed_memory_is_kept_for_the_next_batch():
     assert faults_of_reuse("ordinary") > 50_000
     assert faults_of_reuse("configured") < 20_000
+
+
+def test_kernels_are_deterministic_and_no_tensor_is_filled_twice():
+    command = [sys.executable, "-c", DETERMINISM]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "2 False\n"
