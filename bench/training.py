@@ -31,6 +31,7 @@ from focalcal.data import prepared
 from focalcal.training.devices import configure_torch
 from focalcal.training.loop import Trainer
 from focalcal.training.models.build import build_model
+from focalcal.training.models.residual import PaddedShortcut
 from focalcal.training.recipes import Recipe
 from focalcal.training.spec import RunSpec
 
@@ -161,12 +162,8 @@ def _train_as_usual(orders: Connection, threads: int, data: prepared.PreparedDat
             orders.send(loops[orders.recv()]())
 
 
-class SlicedShortcut(nn.Module):
+class SlicedShortcut(PaddedShortcut):
     """He's option A as it is usually written."""
-
-    def __init__(self, new_channels: int, stride: int) -> None:
-        super().__init__()
-        self.new_channels, self.stride = new_channels, stride
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return (n, C + new, H / stride, W / stride) from (n, C, H, W)."""

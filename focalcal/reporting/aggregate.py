@@ -49,17 +49,18 @@ class _Product(NamedTuple):
 
     rule: str
     noun: str
-    path: Path
+    content: dict[str, Any]
     spec: str
 
 
 def read_records(grid: Grid, results: Path) -> list[Record]:
     """Return each run's record in the grid's order; a UserError names the runs that are stale."""
+    records = [Record(run, _read_json(results / "runs" / run.path / "run.json")) for run in grid]
     stale = [
-        (run, product, reason)
-        for run in grid
-        for product in _products(run, grid, results)
-        for reason in _staleness(run, product, results)
+        (record.run, product, reason)
+        for record in records
+        for product in _products(record, grid, results)
+        for reason in _staleness(record.run, product, results)
     ]
     if stale:
         reasons = [f"{run.path}: {reason}" for run, _, reason in stale]
@@ -69,7 +70,7 @@ def read_records(grid: Grid, results: Path) -> list[Record]:
             f"({_first(reasons, SHOWN_RUNS, '; ')}); allowed: records that match; run `snakemake --cores all "
             f"--forcerun {' '.join(rules)}` to make them again"
         )
-    return [Record(run, _read_json(results / "runs" / run.path / "run.json")) for run in grid]
+    return records
 
 
 def write_metrics(records: list[Record], results: Path, path: Path) -> None:
@@ -104,22 +105,22 @@ def _rows(path: Path) -> Iterator[str]:
         yield from source
 
 
-def _products(run: Run, grid: Grid, results: Path) -> Iterator[_Product]:
+def _products(record: Record, grid: Grid, results: Path) -> Iterator[_Product]:
     """Yield the records of the jobs whose numbers enter the tables, in the order they are made."""
-    record = results / "runs" / run.path / "run.json"
+    run = record.run
     if run.imported is None:
-        yield _Product("train", "training", record, grid.training_spec(run))
+        yield _Product("train", "training", record.content, grid.training_spec(run))
     else:
-        yield _Product("import_logits", "import", record, grid.import_spec(run))
-    fits = results / "calibration" / run.path / "fits.json"
+        yield _Product("import_logits", "import", record.content, grid.import_spec(run))
+    fits = _read_json(results / "calibration" / run.path / "fits.json")
     yield _Product("calibrate", "calibration", fits, grid.calibration_spec(run))
-    recovery = results / "recovery" / run.path / "recovery.json"
+    recovery = _read_json(results / "recovery" / run.path / "recovery.json")
     yield _Product("recover", "recovery", recovery, grid.recovery_spec(run))
 
 
 def _staleness(run: Run, product: _Product, results: Path) -> Iterator[str]:
     """Yield each reason why a product does not belong to this configuration, this code or this data."""
-    content = _read_json(product.path)
+    content = product.content
     settings = _differing(content.get("spec", {}), json.loads(product.spec))
     if settings:
         yield f"its {product.noun} settings differ in {_first(settings, SHOWN_NAMES, ', ')}"
