@@ -147,8 +147,11 @@ def test_figures_enlarge_by_keyboard(browser, report):
     browser.evaluate("document.getElementById('larger').click()")
     browser.wait(f"document.querySelector('#viewer img').offsetWidth > {width}")
     browser.screenshot(ARTEFACTS / "enlarged-1400-light.png")
+    assert browser.evaluate("document.querySelector('#viewer img').offsetWidth") > width
     browser.press("Escape", "Escape")
     browser.wait("!document.getElementById('viewer').open")
+    returned = "document.activeElement === document.querySelector('#figure-calibration_error .zoom')"
+    assert browser.evaluate(returned), "closing gives the keyboard back to the figure"
 
 
 def test_keyboard_reaches_the_pages_in_order(browser, report):
