@@ -138,9 +138,8 @@ def _check_together(where: str, entry: Mapping[str, Any], parameters: Mapping[st
     if kind == "download":
         validation, available = parameters["validation"], entry["counts"]["train"]
         if not (_is_integer(validation) and validation < available):
-            raise UserError(
-                f"{where}.validation: must be a whole number from 2 to {available - 1}, not {validation!r}"
-            )
+            allowed = f"a whole number from {FEWEST_SAMPLES['val']} to {available - 1}"
+            raise UserError(f"{where}.validation: must be {allowed}, not {validation!r}")
     if kind == "folder" and not Path(parameters["folder"]).is_dir():
         raise UserError(f"{where}.folder: {parameters['folder']!r} is no folder in {str(Path.cwd())!r}")
     if kind == "npz" and not Path(parameters["npz"]).is_file():
@@ -207,7 +206,8 @@ def _sizes_error(value: Any) -> str | None:
         and all(_is_integer(size) and size >= FEWEST_SAMPLES[split] for split, size in value.items())
     ):
         return None
-    return "must map train, val and test to whole numbers of at least 1, 2 and 2"
+    fewest = "{train}, {val} and {test}".format(**FEWEST_SAMPLES)
+    return f"must map train, val and test to whole numbers of at least {fewest}"
 
 
 def _seed_error(value: Any) -> str | None:
@@ -221,9 +221,10 @@ def _noise_error(value: Any) -> str | None:
 
 
 def _share_error(value: Any) -> str | None:
-    if (_is_integer(value) and value >= 2) or (isinstance(value, float) and 0 < value < 1):
+    fewest = FEWEST_SAMPLES["val"]
+    if (_is_integer(value) and value >= fewest) or (isinstance(value, float) and 0 < value < 1):
         return None
-    return "must be a number of samples (2 or more) or a share of them (between 0 and 1)"
+    return f"must be a number of samples ({fewest} or more) or a share of them (between 0 and 1)"
 
 
 def _fraction_error(value: Any) -> str | None:
