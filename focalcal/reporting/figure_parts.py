@@ -4,7 +4,6 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart; every co
 line style of its own, so that none carries meaning alone.
 """
 
-import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -87,8 +86,6 @@ OTHER_LOOKS = (
 @contextmanager
 def house_style() -> Iterator[None]:
     """Give a context in which figures have the suite's fonts, grid and spacing."""
-    # Embedding fonts in a PDF reports every table of every font.
-    logging.getLogger("fontTools").setLevel(logging.WARNING)
     with mpl.rc_context({**mpl.rcParamsDefault, **STYLE, "backend": "agg"}):
         yield
 

@@ -278,7 +278,8 @@ def test_a_user_mistake_is_one_line_and_exit_code_2(tmp_path, capsys):
 def inspected(tmp_path, spec):
     run_fetch(spec, tmp_path)
     paths = {"data": "d.npz", "record": "d.json", "figure": "d.png", "table": "d.csv"}
-    inspect_data.main([word for key, name in paths.items() for word in (f"--{key}", str(tmp_path / name))])
+    words = [word for key, name in paths.items() for word in (f"--{key}", str(tmp_path / name))]
+    assert run(inspect_data.main, words) == 0
     return list(csv.reader((tmp_path / "d.csv").read_text().splitlines()))
 
 
