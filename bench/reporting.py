@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from focalcal.workflow.io import write_json
+from focalcal.common.io import write_json
 from tests.e2e.made_results import MadeResults
 
 LOSSES = ["ce", "focal-1", "focal-2", "focal-3", "focal-5", "focal-7", "flsd-53", "adafocal", "brier", "mmce"]

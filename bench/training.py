@@ -181,7 +181,7 @@ def _usual_model() -> nn.Module:
 
 def _usual(loss: str, data: prepared.PreparedData) -> Work:
     """Return the usual loop: PIL transforms in a DataLoader, contiguous tensors, gammas in a Python loop."""
-    import focalcal.torchvision_shim  # noqa: F401, PLC0415 (must come before torchvision)
+    import focalcal.training.torchvision_shim  # noqa: F401, PLC0415 (must come before torchvision)
 
     # isort: split
     from PIL import Image  # noqa: PLC0415

@@ -7,8 +7,10 @@ from pathlib import Path
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT))
 
-from focalcal.workflow import codehash, environment, failures, grid, survivors
-from focalcal.workflow.errors import UserError
+from focalcal.workflow import environment, failures, grid
+from focalcal.common import codehash
+from focalcal.workflow import orphaned_jobs
+from focalcal.common.errors import UserError
 
 try:
     GRID = grid.build(config, ROOT, read_own_files=workflow.is_main_process)
@@ -91,7 +93,7 @@ onstart:
     # Jobs that outlived a killed Snakemake would run a second time.
     if not workflow.local_exec:
         try:
-            survivors.refuse(Path.cwd())
+            orphaned_jobs.refuse(Path.cwd())
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(2)

@@ -6,11 +6,11 @@ from focalcal.reporting.settings import report_settings
 PLACES = layout.Places(GRID)
 REPORT = GRID.section_spec("report")
 TEMPLATES = [
-    f"focalcal/reporting/templates/report.{suffix}" for suffix in ("html", "css", "js")
+    f"focalcal/reporting/report/templates/report.{suffix}" for suffix in ("html", "css", "js")
 ]
-CLAIMS = [f"focalcal/reporting/published/{name}.yaml" for name in layout.CLAIM_FILES]
+CLAIMS = [f"focalcal/reporting/claims/published/{name}.yaml" for name in layout.CLAIM_FILES]
 PUBLISHED = [
-    f"focalcal/reporting/published/tables/{name}.csv" for name in layout.PUBLISHED
+    f"focalcal/reporting/records/published/{name}.csv" for name in layout.PUBLISHED
 ]
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting import aggregate
+from focalcal.reporting.records import aggregate
 from focalcal.workflow import grid
 from focalcal.workflow.provenance import ROOT
 

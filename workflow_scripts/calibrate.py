@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration import engine, logits_io
+from focalcal.calibration import logits_io
+from focalcal.calibration import run as engine
 from focalcal.workflow.provenance import made_by
 
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting.claims import csv_ledger, judge, load_claims, markdown_ledger
-from focalcal.workflow.io import write_text
+from focalcal.common.io import write_text
+from focalcal.reporting.claims.ledger import csv_ledger, judge, load_claims, markdown_ledger
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.calibration import logits_io
-from focalcal.reporting import diagnostics
-from focalcal.workflow.io import write_json
+from focalcal.common.io import write_json
+from focalcal.reporting.records import diagnostics
 
 
 def main(argv: Sequence[str] | None = None) -> None:

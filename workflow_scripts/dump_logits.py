@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from focalcal.common.io import atomic_output
 from focalcal.data import prepared
 from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.logits import dump_logits
 from focalcal.training.spec import spec_from_json
-from focalcal.workflow.io import atomic_output
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 
 USER_ERROR_EXIT_CODE = 2
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from focalcal.reporting import experiments, published
-from focalcal.reporting.measurements import load_metrics
-from focalcal.reporting.records import iterate_histories, iterate_surfaces, read_runs
-from focalcal.workflow.io import atomic_output
+from focalcal.common.io import atomic_output
+from focalcal.reporting.claims import experiments
+from focalcal.reporting.records import published
+from focalcal.reporting.records.files import iterate_histories, iterate_surfaces, read_runs
+from focalcal.reporting.records.measurements import load_metrics
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -7,10 +7,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from focalcal.common.io import write_json
 from focalcal.data import prepared
 from focalcal.data.fetch import cache_folder
 from focalcal.data.prepare import prepare, record
-from focalcal.workflow.io import write_json
 
 
 def main(argv: Sequence[str] | None = None) -> None:

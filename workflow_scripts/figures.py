@@ -7,12 +7,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting import figures_ranking, figures_scores, published, summary
-from focalcal.reporting.comparisons import selection_optimism
-from focalcal.reporting.figure_parts import house_style, save
-from focalcal.reporting.measurements import load_metrics, summarise
-from focalcal.reporting.report_tables import SCALES
-from focalcal.reporting.table_cells import index_published
+from focalcal.reporting.figures import ranking as figures_ranking
+from focalcal.reporting.figures import scores as figures_scores
+from focalcal.reporting.figures.style import house_style, save
+from focalcal.reporting.records import published
+from focalcal.reporting.records.measurements import load_metrics, summarise
+from focalcal.reporting.statistics.comparisons import selection_optimism
+from focalcal.reporting.tables import summary
+from focalcal.reporting.tables.cells import index_published
+from focalcal.reporting.tables.overview import SCALES
 
 
 def main(argv: Sequence[str] | None = None) -> None:

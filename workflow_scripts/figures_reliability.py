@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting.figure_parts import house_style, save
-from focalcal.reporting.figures_reliability import reliability
-from focalcal.reporting.records import read_diagnostics, read_runs
+from focalcal.reporting.figures.reliability import reliability
+from focalcal.reporting.figures.style import house_style, save
+from focalcal.reporting.records.files import read_diagnostics, read_runs
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting import figures_search
-from focalcal.reporting.figure_parts import house_style, save
-from focalcal.reporting.records import iterate_surfaces, read_diagnostics, read_fits, read_runs
+from focalcal.reporting.figures import search as figures_search
+from focalcal.reporting.figures.style import house_style, save
+from focalcal.reporting.records.files import iterate_surfaces, read_diagnostics, read_fits, read_runs
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting import figures_snapshots
-from focalcal.reporting.figure_parts import house_style, save
-from focalcal.reporting.figures_training import training
-from focalcal.reporting.records import iterate_histories, read_record, read_runs
+from focalcal.reporting.figures import snapshots as figures_snapshots
+from focalcal.reporting.figures.style import house_style, save
+from focalcal.reporting.figures.training import training
+from focalcal.reporting.records.files import iterate_histories, read_record, read_runs
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.calibration import imports, logits_io
-from focalcal.workflow.io import write_json
+from focalcal.common.io import write_json
 from focalcal.workflow.provenance import provenance
 
 

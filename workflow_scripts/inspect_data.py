@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from focalcal.common.io import atomic_output
 from focalcal.data import inspection, prepared
-from focalcal.workflow.io import atomic_output
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -7,10 +7,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration import logits_io, recovery
-from focalcal.calibration.recovery_human import read_human_labels
+from focalcal.calibration import logits_io
 from focalcal.calibration.tidy import as_csv
-from focalcal.workflow.io import write_json, write_text
+from focalcal.common.io import write_json, write_text
+from focalcal.recovery import recover as recovery
+from focalcal.recovery.human import read_human_labels
 from focalcal.workflow.provenance import made_by
 
 

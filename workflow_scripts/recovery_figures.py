@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting import recovery_draw
-from focalcal.reporting.recovery_records import read_settings
+from focalcal.reporting.figures import recovery_draw
+from focalcal.reporting.records.recovery import read_settings
 
 
 def main(argv: Sequence[str] | None = None) -> None:

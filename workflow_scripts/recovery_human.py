@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from focalcal.calibration.recovery_human import read_distributions
+from focalcal.common.io import atomic_output
 from focalcal.data.fetch import cache_folder
 from focalcal.data.human_labels import obtain_human_labels
 from focalcal.data.registry import load_entry
+from focalcal.recovery.human import read_distributions
 from focalcal.reporting.recovery_layout import DOWNLOAD
-from focalcal.workflow.io import atomic_output
 
 
 def main(argv: Sequence[str] | None = None) -> None:

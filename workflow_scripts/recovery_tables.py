@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting import formats, recovery_tables
-from focalcal.reporting.recovery_records import read_settings
+from focalcal.reporting.records.recovery import read_settings
+from focalcal.reporting.tables import formats
+from focalcal.reporting.tables import recovery as recovery_tables
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting import report, report_sources
+from focalcal.common.io import write_json, write_text
+from focalcal.reporting.report import render as report
+from focalcal.reporting.report import sources as report_sources
 from focalcal.workflow import grid
-from focalcal.workflow.io import write_json, write_text
 from focalcal.workflow.provenance import ROOT
 
 

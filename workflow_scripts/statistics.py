@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting import summary
-from focalcal.reporting.measurements import load_metrics
-from focalcal.reporting.records import read_diagnostics, read_fits, read_runs, succeeded
+from focalcal.reporting.records.files import read_diagnostics, read_fits, read_runs, succeeded
+from focalcal.reporting.records.measurements import load_metrics
+from focalcal.reporting.tables import summary
 
 
 def main(argv: Sequence[str] | None = None) -> None:

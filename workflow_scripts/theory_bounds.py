@@ -5,10 +5,10 @@ from workflow_scripts.entry import start
 import argparse
 from collections.abc import Sequence
 
+from focalcal.common.io import write_json, write_text
 from focalcal.theory.bounds_table import bounds_rows, bounds_summary
 from focalcal.theory.settings import theory_settings
 from focalcal.theory.tables import csv_text
-from focalcal.workflow.io import write_json, write_text
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -5,9 +5,9 @@ from workflow_scripts.entry import start
 import argparse
 from collections.abc import Sequence
 
+from focalcal.common.io import write_json
 from focalcal.theory.certificate import certificate
 from focalcal.theory.settings import theory_settings
-from focalcal.workflow.io import write_json
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -5,12 +5,12 @@ from workflow_scripts.entry import start
 import argparse
 from collections.abc import Sequence
 
+from focalcal.common.io import write_text
 from focalcal.theory.checks import check_rows
 from focalcal.theory.checks_c21 import c21_checks
 from focalcal.theory.checks_k24 import k24_checks
 from focalcal.theory.checks_m20 import m20_checks
 from focalcal.theory.tables import csv_text
-from focalcal.workflow.io import write_text
 
 
 def main(argv: Sequence[str] | None = None) -> None:

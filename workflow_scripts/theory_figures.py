@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.reporting.figure_parts import house_style, save
-from focalcal.reporting.findings import Evidence
-from focalcal.reporting.theory_figures import FIGURES
-from focalcal.workflow.io import write_text
+from focalcal.common.io import write_text
+from focalcal.reporting.claims.evidence import Evidence
+from focalcal.reporting.figures.style import house_style, save
+from focalcal.reporting.figures.theory import FIGURES
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -5,10 +5,10 @@ from workflow_scripts.entry import start
 import argparse
 from collections.abc import Sequence
 
+from focalcal.common.io import write_text
 from focalcal.theory.settings import theory_settings
 from focalcal.theory.tables import csv_text
 from focalcal.theory.thresholds_table import gamma_star_rows, overconfidence_rows, threshold_rows
-from focalcal.workflow.io import write_text
 
 
 def main(argv: Sequence[str] | None = None) -> None:

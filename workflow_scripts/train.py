@@ -12,6 +12,7 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
+from focalcal.common.io import atomic_output, write_json, write_text
 from focalcal.data import prepared
 from focalcal.training.checkpoint import CheckpointFile, CheckpointRefusedError
 from focalcal.training.devices import choose_device, configure_torch
@@ -20,7 +21,6 @@ from focalcal.training.loop import Trainer, TrainingInterruptedError
 from focalcal.training.progress import EpochProgress
 from focalcal.training.record import training_record
 from focalcal.training.spec import spec_from_json
-from focalcal.workflow.io import atomic_output, write_json, write_text
 from focalcal.workflow.provenance import provenance
 
 PACKAGES = ("torch", "torchvision", "timm", "numpy", "safetensors")

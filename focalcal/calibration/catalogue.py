@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 
 CRITERIA = ("nll", "ece", "adaece")
 """What a search minimises on validation data: log-loss, equal-width ECE, equal-mass ECE."""

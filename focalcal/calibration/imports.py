@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from focalcal import npz
 from focalcal.calibration import logits_io
 from focalcal.calibration.logits_io import SPLITS, RunLogits
-from focalcal.workflow.errors import UserError
+from focalcal.common import npz
+from focalcal.common.errors import UserError
 
 KINDS = ("logits", "probabilities")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy")

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal import npz
-from focalcal.workflow.errors import UserError
-from focalcal.workflow.io import atomic_output
+from focalcal.common import npz
+from focalcal.common.errors import UserError
+from focalcal.common.io import atomic_output
 
 SPLITS = ("val", "test")
 FEWEST_SAMPLES = 2

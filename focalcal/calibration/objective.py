@@ -9,8 +9,9 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration import focal_table, metrics
+from focalcal.calibration import metrics
 from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.kernels import focal_table
 from focalcal.calibration.logits_io import LARGEST_LOGIT
 from focalcal.theory.psi import log_psi
 
@@ -131,7 +132,7 @@ class Objective:
 
 def _compiled() -> ModuleType:
     """Return the compiled kernels; numba is loaded by the first search, never by a prediction."""
-    from focalcal.calibration import compiled  # noqa: PLC0415
+    from focalcal.calibration.kernels import compiled  # noqa: PLC0415
 
     return compiled
 

@@ -19,11 +19,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from focalcal.common.errors import UserError
+from focalcal.common.io import write_text
 from focalcal.data import archives, cifar, packages
 from focalcal.data.download import PARTIAL_SUFFIX, DownloadPolicy, ExpectedFile, download, problem_with
 from focalcal.data.errors import ArchiveError, SourceError, TooSlowError
-from focalcal.workflow.errors import UserError
-from focalcal.workflow.io import write_text
 
 _LOG = logging.getLogger(__name__)
 _SERVED_BY = "served-by.txt"

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from focalcal.common.errors import UserError
 from focalcal.data.download import DownloadPolicy, ExpectedFile, download
 from focalcal.data.errors import SourceError
-from focalcal.workflow.errors import UserError
 
 Content = TypeVar("Content")
 _LOG = logging.getLogger(__name__)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from focalcal.common.errors import UserError
 from focalcal.data import parsers, prepared, registry, splits, user_data
 from focalcal.data.digits import prepare_digits
 from focalcal.data.errors import SourceError
 from focalcal.data.fetch import obtain
 from focalcal.data.prepared import SPLITS, PreparedData
 from focalcal.data.synthetic import prepare_gaussian
-from focalcal.workflow.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from focalcal.workflow.errors import UserError
-from focalcal.workflow.io import atomic_output
+from focalcal.common.errors import UserError
+from focalcal.common.io import atomic_output
 
 SPLITS = ("train", "val", "test")
 FEWEST_SAMPLES = {"train": 1, "val": 2, "test": 2}

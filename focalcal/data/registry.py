@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from focalcal.workflow.codehash import code_version
-from focalcal.workflow.errors import UserError
+from focalcal.common.codehash import code_version
+from focalcal.common.errors import UserError
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from focalcal import npz
+from focalcal.common import npz
+from focalcal.common.errors import UserError
 from focalcal.data.prepared import FEWEST_SAMPLES, SPLITS, PreparedData
 from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
-from focalcal.workflow.errors import UserError
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
 _SPLIT_ARRAYS = ("x_train", "y_train", "x_val", "y_val", "x_test", "y_test")

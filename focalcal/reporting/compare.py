@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from focalcal.reporting.measurements import RUN, SETTING, load_metrics
-from focalcal.reporting.records import read_record, read_runs
-from focalcal.reporting.report_tables import SCALES, chosen_fits, method_name, metric_name
-from focalcal.reporting.statistics import compare_runs
-from focalcal.reporting.table_cells import number
-from focalcal.reporting.wording import verdict
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
+from focalcal.reporting.records.files import read_record, read_runs
+from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics
+from focalcal.reporting.statistics.tests import compare_runs
+from focalcal.reporting.statistics.wording import verdict
+from focalcal.reporting.tables.cells import number
+from focalcal.reporting.tables.overview import SCALES, chosen_fits, method_name, metric_name
 
 COMPARED_METRICS = ("accuracy", "nll", "ece", "adaece")
 MOST_LISTED = 12

@@ -10,13 +10,13 @@ import tempfile
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from focalcal.reporting.images import reduced_png
+from focalcal.common.errors import UserError
+from focalcal.common.io import write_json
 from focalcal.reporting.layout import Places
-from focalcal.reporting.records import read_record, read_runs
-from focalcal.reporting.report_sources import Cost, read_costs
+from focalcal.reporting.records.files import read_record, read_runs
+from focalcal.reporting.report.images import reduced_png
+from focalcal.reporting.report.sources import Cost, read_costs
 from focalcal.workflow import grid
-from focalcal.workflow.errors import UserError
-from focalcal.workflow.io import write_json
 from focalcal.workflow.provenance import ROOT
 
 RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md", "headline.json")

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 
 FEWEST_POINTS_ON_A_LINE = 3
 """Matching temperatures that a fitted line takes at least: with two it would have no residual."""

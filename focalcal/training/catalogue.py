@@ -8,7 +8,7 @@ there and one line in `LOSSES`; a new model is one function and one line in `MOD
 import re
 from dataclasses import dataclass
 
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 
 
 @dataclass(frozen=True)

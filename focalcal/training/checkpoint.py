@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from focalcal.workflow.io import atomic_output
+from focalcal.common.io import atomic_output
 
 FILE_NAME = "state.safetensors"
 

@@ -5,8 +5,8 @@ import os
 
 import torch
 
+from focalcal.common.errors import UserError
 from focalcal.training.recipes import Recipe
-from focalcal.workflow.errors import UserError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Names of glibc's malloc.h."""

@@ -8,12 +8,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
+from focalcal.common.errors import UserError
 from focalcal.data.prepared import PreparedData
 from focalcal.training.batches import resident_split
 from focalcal.training.models.build import initial_model
 from focalcal.training.prediction import predict
 from focalcal.training.spec import RunSpec
-from focalcal.workflow.errors import UserError
 
 
 def dump_logits(

@@ -11,13 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from focalcal.data.prepared import PreparedData
-from focalcal.training.batches import (
-    EpochDraw,
-    Split,
-    derived_seed,
-    resident_split,
-    training_batches,
-)
+from focalcal.training.batches import EpochDraw, Split, derived_seed, resident_split, training_batches
 from focalcal.training.checkpoint import Checkpoint, CheckpointFile
 from focalcal.training.history import reliability, split_metrics
 from focalcal.training.models.build import initial_model, last_linear

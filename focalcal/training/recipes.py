@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 
 CHOICES = {
     "optimizer": ("sgd", "adamw"),

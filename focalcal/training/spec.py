@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass
 
+from focalcal.common.errors import UserError
 from focalcal.training.catalogue import check_model, parse_loss
 from focalcal.training.recipes import Recipe, recipe_from_dict
-from focalcal.workflow.errors import UserError
 
 _KEYS = ("dataset", "model", "loss", "seed", "recipe")
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.calibration import catalogue as calibration_catalogue
+from focalcal.common.errors import UserError
 from focalcal.data import registry
 from focalcal.reporting.recovery_layout import DOWNLOAD
 from focalcal.reporting.settings import DEFAULTS as REPORT_DEFAULTS
 from focalcal.theory.settings import check_fit_ranges, theory_settings
 from focalcal.training import catalogue as training_catalogue
 from focalcal.training.recipes import recipe_from_dict
-from focalcal.workflow.errors import UserError
 from focalcal.workflow.validation import check_file, naming, unknown_name
 
 MAXIMUM_GRID_POINTS = 100_000

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.calibration.catalogue import LARGEST_GAMMA
+from focalcal.common.errors import UserError
 from focalcal.data import registry
 from focalcal.training import catalogue as training_catalogue
 from focalcal.workflow.config_checks import check_sections
-from focalcal.workflow.errors import UserError
 from focalcal.workflow.validation import check_against_schema, check_file, naming, shown, unknown_name
 
 RUN_SECTIONS = ("runs", "logits", "datasets", "recipes", "calibration", "recovery")

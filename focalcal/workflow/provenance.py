@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from focalcal.workflow.codehash import code_version
+from focalcal.common.codehash import code_version
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

@@ -10,8 +10,8 @@ import yaml
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.calibration.fit import bound_hit
-from focalcal.reporting.aggregate import RUN_COLUMNS
-from focalcal.reporting.measurements import COLUMNS
+from focalcal.reporting.records.aggregate import RUN_COLUMNS
+from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.workflow import grid
 from workflow_scripts import (
     claims,

@@ -39,13 +39,13 @@ def test_survivor_that_finishes_is_not_repeated(project):
     project.on_cluster("--unlock")
     refused = project.on_cluster("--until", "train", expect=2)
     assert f"{job['JobId']} (train gauss-3 mlp ce {WAITED_FOR}, running)" in refused
-    assert "python -m workflow_scripts.survivors --wait" in refused
+    assert "python -m workflow_scripts.orphaned_jobs --wait" in refused
     assert project.states(WAITED_FOR) == ["RUNNING"]
 
-    assert job["JobId"] in project.python("workflow_scripts.survivors")
+    assert job["JobId"] in project.python("workflow_scripts.orphaned_jobs")
     project.release(WAITED_FOR)
     assert "No job of an earlier Snakemake is left" in project.python(
-        "workflow_scripts.survivors", "--wait", "--interval", "1"
+        "workflow_scripts.orphaned_jobs", "--wait", "--interval", "1"
     )
     project.on_cluster("--until", "train")
     assert project.states(WAITED_FOR) == ["COMPLETED"]
@@ -54,7 +54,7 @@ def test_survivor_that_finishes_is_not_repeated(project):
 
 def test_cancelled_survivor_goes_on_from_its_checkpoint(project):
     kill_snakemake_while_training(project, STOPPED)
-    project.python("workflow_scripts.survivors", "--cancel", "--interval", "1")
+    project.python("workflow_scripts.orphaned_jobs", "--cancel", "--interval", "1")
     assert project.states(STOPPED) == ["CANCELLED"]
     project.release(STOPPED)
     project.on_cluster("--unlock")

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from focalcal.common.errors import UserError
 from focalcal.data.prepared import PreparedData
 from focalcal.training import catalogue
 from focalcal.training.models.perceptron import mlp
 from focalcal.training.models.small_cnn import cnn_small
 from focalcal.training.spec import RunSpec
-from focalcal.workflow.errors import UserError
 
 Builder = Callable[[tuple[int, ...], int], nn.Module]
 

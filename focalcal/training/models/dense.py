@@ -2,7 +2,7 @@
 
 from torch import nn
 
-import focalcal.torchvision_shim  # noqa: F401 (must come before torchvision)
+import focalcal.training.torchvision_shim  # noqa: F401 (must come before torchvision)
 
 # isort: split
 from torchvision.models.densenet import DenseNet

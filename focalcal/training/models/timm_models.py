@@ -4,12 +4,12 @@ import difflib
 
 from torch import nn
 
-import focalcal.torchvision_shim  # noqa: F401 (must come before torchvision, which timm imports)
+import focalcal.training.torchvision_shim  # noqa: F401 (must come before torchvision, which timm imports)
 
 # isort: split
 import timm
 
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 
 
 def timm_model(name: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:

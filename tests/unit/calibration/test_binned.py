@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration import binned
+from focalcal.calibration.kernels import binned
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -8,7 +8,7 @@ from types import FunctionType
 import numpy as np
 import pytest
 
-from focalcal.calibration import compiled
+from focalcal.calibration.kernels import compiled
 
 ROOT = Path(__file__).parents[3]
 FIT = """

@@ -2,7 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from focalcal.calibration import focal_table
+from focalcal.calibration.kernels import focal_table
 from focalcal.calibration.search import K24_GAMMAS
 
 

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from focalcal.calibration import imports, logits_io
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 from tests.unit.calibration.logit_sets import noisy
 from workflow_scripts import import_logits
 
@@ -390,7 +390,7 @@ def test_entry_point_writes_logits_and_record(tmp_path):
     assert content["classes"] == 3
     assert content["sizes"] == {"val": 12, "test": 9}
     assert "workflow_scripts/import_logits.py" in content["provenance"]["code"]
-    assert "focalcal/calibration/kernels.py" not in content["provenance"]["code"]
+    assert "focalcal/calibration/kernels/surfaces.py" not in content["provenance"]["code"]
 
 
 def test_entry_point_logs_warnings_and_keeps_them(tmp_path, caplog):

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from focalcal.calibration import vector_math
-from focalcal.calibration.focal_table import build, focal_factor, in_lanes
-from focalcal.calibration.vector_math import EXACT, LANES, TERMS
+from focalcal.calibration.kernels import vector_math
+from focalcal.calibration.kernels.focal_table import build, focal_factor, in_lanes
+from focalcal.calibration.kernels.vector_math import EXACT, LANES, TERMS
 
 
 @njit(**EXACT)

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from focalcal.common.errors import UserError
 from focalcal.data.fetch import obtain
-from focalcal.workflow.errors import UserError
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from tests.unit.data.sources import CONTENT, entry_of, http, visible_files

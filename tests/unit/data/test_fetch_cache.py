@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from focalcal.common.errors import UserError
 from focalcal.data import fetch
 from focalcal.data.fetch import cache_folder, obtain
 from focalcal.data.registry import PROJECT_ROOT
-from focalcal.workflow.errors import UserError
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from tests.unit.data.sources import CONTENT, entry_of, http, visible_files

@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from focalcal.calibration.recovery_human import read_distributions, read_human_labels
+from focalcal.common.errors import UserError
 from focalcal.data.human_labels import obtain_human_labels
-from focalcal.workflow.errors import UserError
+from focalcal.recovery.human import read_distributions, read_human_labels
 from tests.unit.data.test_download import CONTENT
 
 LABELS = np.arange(40) % 10

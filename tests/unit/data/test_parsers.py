@@ -14,7 +14,7 @@ from tests.unit.data import official_formats as formats
 def torchvision():
     """Return torchvision with its checks against the official checksums switched off."""
     # The order matters, which sorted import statements could not express.
-    importlib.import_module("focalcal.torchvision_shim")
+    importlib.import_module("focalcal.training.torchvision_shim")
     datasets = importlib.import_module("torchvision.datasets")
     patch = pytest.MonkeyPatch()
     for module in (datasets.cifar, datasets.svhn):

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from focalcal.common.errors import UserError
 from focalcal.data import inspection, prepared, registry, splits
 from focalcal.data.prepare import prepare
-from focalcal.workflow.errors import UserError
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from workflow_scripts import fetch_data, inspect_data

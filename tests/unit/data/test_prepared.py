@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from focalcal.common.errors import UserError
 from focalcal.data import prepared
-from focalcal.workflow.errors import UserError
 
 
 def assert_same(left, right):

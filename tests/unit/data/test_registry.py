@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from focalcal.calibration import logits_io
+from focalcal.common.errors import UserError
 from focalcal.data import prepared, registry
 from focalcal.data.fetch import _CONVERTERS
 from focalcal.data.parsers import _PARSERS
-from focalcal.workflow.errors import UserError
 
 NAMES = sorted(path.stem for path in registry.REGISTRY_FOLDER.glob("*.toml"))
 SCHEMA = Path(__file__).parents[3] / "schemas" / "datasets.schema.yaml"

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from focalcal.common.errors import UserError
 from focalcal.data import prepared, user_data
-from focalcal.workflow.errors import UserError
 
 OPTIONS = {"image_size": None, "greyscale": False, "validation": 0.1, "test": 0.2, "seed": 0}
 

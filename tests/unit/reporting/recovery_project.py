@@ -4,15 +4,15 @@ import json
 
 import numpy as np
 
-from focalcal.calibration import recovery
 from focalcal.calibration.logits_io import RunLogits, Split, write
 from focalcal.calibration.tidy import as_csv
+from focalcal.common.errors import UserError
+from focalcal.common.io import write_json, write_text
 from focalcal.data import prepared
 from focalcal.data.synthetic import prepare_gaussian
+from focalcal.recovery import recover as recovery
 from focalcal.theory.psi import psi_inverse
 from focalcal.training.catalogue import training_gamma
-from focalcal.workflow.errors import UserError
-from focalcal.workflow.io import write_json, write_text
 
 SIZES = {"train": 30, "val": 60, "test": 500}
 FITS = (("ts", "nll", 0.4), ("fts", "nll", 0.5), ("ts-focal", "focal", 0.9))

@@ -3,10 +3,10 @@ import json
 import pytest
 
 from focalcal.calibration.tidy import COLUMNS
-from focalcal.reporting import aggregate
+from focalcal.common.errors import UserError
+from focalcal.common.io import write_json
+from focalcal.reporting.records import aggregate
 from focalcal.workflow import grid
-from focalcal.workflow.errors import UserError
-from focalcal.workflow.io import write_json
 from focalcal.workflow.provenance import ROOT, made_by
 from tests.project import merged_config
 from workflow_scripts import aggregate as entry_point
@@ -103,7 +103,7 @@ class TestStale:
         assert f"--forcerun {rule}`" in refusal
 
     def test_code_is_refused_by_name(self, finished, run, rule, noun):
-        file = "focalcal/workflow/errors.py"
+        file = "focalcal/common/errors.py"
         finished.change(run, rule, lambda record: record["provenance"]["code"].update({file: "0"}))
         refusal = finished.refusal()
         assert f"({run}: its {noun} code differs in {file}); allowed" in refusal

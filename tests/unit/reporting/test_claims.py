@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from focalcal.reporting.claims import (
+from focalcal.common.errors import UserError
+from focalcal.reporting.claims.evidence import Evidence, Finding, MissingEvidence
+from focalcal.reporting.claims.ledger import (
     COLUMNS,
     FOLDER,
     VERDICTS,
@@ -20,10 +22,8 @@ from focalcal.reporting.claims import (
     markdown_ledger,
     verdict,
 )
-from focalcal.reporting.figure_parts import house_style
-from focalcal.reporting.findings import Evidence, Finding, MissingEvidence
-from focalcal.reporting.theory_figures import FIGURES
-from focalcal.workflow.errors import UserError
+from focalcal.reporting.figures.style import house_style
+from focalcal.reporting.figures.theory import FIGURES
 from workflow_scripts import (
     claims,
     theory_bounds,

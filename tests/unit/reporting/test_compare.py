@@ -4,8 +4,8 @@ import shutil
 import pandas as pd
 import pytest
 
+from focalcal.common.errors import UserError
 from focalcal.reporting import compare
-from focalcal.workflow.errors import UserError
 from tests.e2e.made_results import MadeResults
 
 BLOCKS = [

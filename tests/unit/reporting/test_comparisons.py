@@ -1,8 +1,8 @@
 import pandas as pd
 import pytest
 
-from focalcal.reporting import comparisons
-from focalcal.reporting.measurements import COLUMNS
+from focalcal.reporting.records.measurements import COLUMNS
+from focalcal.reporting.statistics import comparisons
 
 TS, FTS = ("ts", "ece"), ("fts", "ece")
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from focalcal.calibration import metrics
-from focalcal.calibration.engine import calibrate
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.reporting import diagnostics, figures_search
+from focalcal.calibration.run import calibrate
+from focalcal.reporting.figures import search as figures_search
+from focalcal.reporting.records import diagnostics
 
 SPEC = {
     "run": {"dataset": "d", "model": "m", "loss": "focal-2", "seed": 1, "gamma": 2.0},

@@ -6,11 +6,14 @@ import pandas as pd
 import pytest
 import yaml
 
-from focalcal.reporting import claims, claims_experiments, experiments, published
-from focalcal.reporting.claims_experiments import CHECKS, runs_at_least, runs_at_most, runs_within
-from focalcal.reporting.findings import Evidence
+from focalcal.reporting.claims import experiments
+from focalcal.reporting.claims import ledger as claims
+from focalcal.reporting.claims import of_experiments as claims_experiments
+from focalcal.reporting.claims.evidence import Evidence
+from focalcal.reporting.claims.of_experiments import CHECKS, runs_at_least, runs_at_most, runs_within
 from focalcal.reporting.layout import CLAIM_FILES
-from focalcal.reporting.measurements import COLUMNS
+from focalcal.reporting.records import published
+from focalcal.reporting.records.measurements import COLUMNS
 
 
 def row(loss, method, criterion, metric, value, temperature=1.0, dataset="gauss-3", model="mlp", seed=1):

@@ -5,17 +5,15 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from focalcal.reporting import (
-    figure_parts,
-    figures_ranking,
-    figures_reliability,
-    figures_scores,
-    figures_search,
-    figures_snapshots,
-    figures_training,
-)
-from focalcal.reporting.measurements import Summary
-from focalcal.reporting.statistics import rank_methods
+from focalcal.reporting.figures import ranking as figures_ranking
+from focalcal.reporting.figures import reliability as figures_reliability
+from focalcal.reporting.figures import scores as figures_scores
+from focalcal.reporting.figures import search as figures_search
+from focalcal.reporting.figures import snapshots as figures_snapshots
+from focalcal.reporting.figures import style as figure_parts
+from focalcal.reporting.figures import training as figures_training
+from focalcal.reporting.records.measurements import Summary
+from focalcal.reporting.statistics.tests import rank_methods
 
 LOSSES = ["focal-7", "ce", "flsd-53", "focal-1", "adafocal", "focal-3", "my-own"]
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from focalcal.reporting.formats import (
+from focalcal.reporting.tables.formats import (
     Cell,
     Column,
     Table,

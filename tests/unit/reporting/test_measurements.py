@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from focalcal.reporting.measurements import (
+from focalcal.reporting.records.measurements import (
     COLUMNS,
     Summary,
     check_metrics,

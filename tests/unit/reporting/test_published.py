@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from focalcal.reporting import published
+from focalcal.reporting.records import published
 from focalcal.training.catalogue import MODELS, parse_loss
 
 REFERENCE = Path(os.environ.get("FOCALCAL_REFERENCE_DATA", "/nonexistent")) / "logits"

@@ -3,9 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from focalcal.reporting import recovery_claims
-from focalcal.reporting.claims import judge, load_claims
-from focalcal.reporting.findings import Evidence, MissingEvidence
+from focalcal.reporting.claims import of_recovery as recovery_claims
+from focalcal.reporting.claims.evidence import Evidence, MissingEvidence
+from focalcal.reporting.claims.ledger import judge, load_claims
 from tests.unit.reporting.recovery_project import write_project
 from workflow_scripts import recovery_tables as script
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from focalcal.reporting import recovery_draw, recovery_figures
-from focalcal.reporting.figure_parts import house_style
-from focalcal.reporting.recovery_curves import predictions_over_line, read_line
-from focalcal.reporting.recovery_records import natural, read_settings
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
+from focalcal.reporting.figures import recovery as recovery_figures
+from focalcal.reporting.figures import recovery_draw
+from focalcal.reporting.figures.curves import predictions_over_line, read_line
+from focalcal.reporting.figures.style import house_style
+from focalcal.reporting.records.recovery import natural, read_settings
 from tests.unit.reporting.recovery_project import SIZES, write_project
 from workflow_scripts import recovery_figures as script
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from focalcal.reporting import recovery_tables
-from focalcal.reporting.formats import to_markdown
-from focalcal.reporting.recovery_records import interval, read_settings
+from focalcal.reporting.records.recovery import interval, read_settings
+from focalcal.reporting.tables import recovery as recovery_tables
+from focalcal.reporting.tables.formats import to_markdown
 from tests.unit.reporting.recovery_project import set_status, write_project
 from workflow_scripts import recovery_tables as script
 

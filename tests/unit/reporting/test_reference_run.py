@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from focalcal.reporting.comparisons import compare_methods
-from focalcal.reporting.measurements import load_metrics, loss_order, summarise
-from focalcal.reporting.report_tables import metric_name
-from focalcal.reporting.table_cells import loss_name, number
-from focalcal.reporting.wording import verdict
+from focalcal.reporting.records.measurements import load_metrics, loss_order, summarise
+from focalcal.reporting.statistics.comparisons import compare_methods
+from focalcal.reporting.statistics.wording import verdict
+from focalcal.reporting.tables.cells import loss_name, number
+from focalcal.reporting.tables.overview import metric_name
 from focalcal.workflow import grid
 from tests.project import ROOT, merged_config
 

@@ -6,10 +6,12 @@ import jsonschema
 import pytest
 import yaml
 
-from focalcal.reporting import layout, report, report_sources
-from focalcal.reporting.formats import Cell, Column, Table, to_markdown
-from focalcal.reporting.html_parts import Markup, badge, markdown_table_html, plain_table
+from focalcal.reporting import layout
+from focalcal.reporting.report import render as report
+from focalcal.reporting.report import sources as report_sources
+from focalcal.reporting.report.html_parts import Markup, badge, markdown_table_html, plain_table
 from focalcal.reporting.settings import DEFAULTS, report_settings
+from focalcal.reporting.tables.formats import Cell, Column, Table, to_markdown
 from focalcal.workflow import grid
 from tests.e2e.made_results import ROOT, MadeResults
 

@@ -3,14 +3,15 @@ import json
 import pandas as pd
 import pytest
 
-from focalcal.reporting import report_tables, statistics_tables
-from focalcal.reporting.bound_hits import bound_hits_table
-from focalcal.reporting.headline import headline
-from focalcal.reporting.html_parts import table_html
 from focalcal.reporting.layout import TABLES, table_names
-from focalcal.reporting.measurements import COLUMNS, summarise
-from focalcal.reporting.statistics import rank_methods
-from focalcal.reporting.summary import write_score_tables, write_statistics_tables
+from focalcal.reporting.records.measurements import COLUMNS, summarise
+from focalcal.reporting.report.html_parts import table_html
+from focalcal.reporting.statistics.headline import headline
+from focalcal.reporting.statistics.tests import rank_methods
+from focalcal.reporting.tables import overview as report_tables
+from focalcal.reporting.tables import statistics as statistics_tables
+from focalcal.reporting.tables.bound_hits import bound_hits_table
+from focalcal.reporting.tables.summary import write_score_tables, write_statistics_tables
 
 MINUS = "\N{MINUS SIGN}"
 

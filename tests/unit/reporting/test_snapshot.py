@@ -4,10 +4,10 @@ import json
 import pytest
 from PIL import Image
 
+from focalcal.common.errors import UserError
 from focalcal.reporting import snapshot
 from focalcal.reporting.compare import compare_folders
-from focalcal.reporting.images import image_size
-from focalcal.workflow.errors import UserError
+from focalcal.reporting.report.images import image_size
 from tests.e2e.made_results import MadeResults
 
 BLOCK = {

@@ -4,10 +4,10 @@ import io
 import pandas as pd
 import pytest
 
-from focalcal.reporting import published, tables
-from focalcal.reporting.formats import Cell, to_csv, to_latex, to_markdown
-from focalcal.reporting.measurements import COLUMNS, Summary, check_metrics, load_metrics, summarise
-from focalcal.reporting.table_cells import (
+from focalcal.reporting.records import published
+from focalcal.reporting.records.measurements import COLUMNS, Summary, check_metrics, load_metrics, summarise
+from focalcal.reporting.tables import papers as tables
+from focalcal.reporting.tables.cells import (
     Footnotes,
     Scale,
     index_published,
@@ -19,6 +19,7 @@ from focalcal.reporting.table_cells import (
     seeds_cell,
     spread_note,
 )
+from focalcal.reporting.tables.formats import Cell, to_csv, to_latex, to_markdown
 
 G = "\N{GREEK SMALL LETTER GAMMA}"
 MINUS = "\N{MINUS SIGN}"

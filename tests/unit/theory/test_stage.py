@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 import yaml
 
+from focalcal.common.errors import UserError
 from focalcal.theory.checks import Check, check_rows, simplex_sample
 from focalcal.theory.settings import READ_BY, TheorySettings, job_settings, theory_settings
 from focalcal.theory.tables import csv_text
-from focalcal.workflow.errors import UserError
 from workflow_scripts import (
     theory_bounds,
     theory_certificate,

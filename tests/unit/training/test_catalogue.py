@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from focalcal.common.errors import UserError
 from focalcal.training import catalogue, losses
 from focalcal.training.catalogue import parse_loss, training_gamma
-from focalcal.workflow.errors import UserError
 
 CONTRACT_IDS = [
     *("ce", "focal-1", "focal-2", "focal-3", "focal-5", "focal-7", "flsd-53", "flsd-532"),
@@ -101,4 +101,4 @@ def test_the_catalogue_imports_only_the_standard_library():
     names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     names |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     foreign = {name for name in names if name.split(".")[0] not in sys.stdlib_module_names}
-    assert foreign == {"focalcal.workflow.errors"}
+    assert foreign == {"focalcal.common.errors"}

@@ -1,12 +1,7 @@
 import pytest
 import torch
 
-from focalcal.training.checkpoint import (
-    Checkpoint,
-    CheckpointFile,
-    CheckpointRefusedError,
-    first_difference,
-)
+from focalcal.training.checkpoint import Checkpoint, CheckpointFile, CheckpointRefusedError, first_difference
 
 IDENTITY = {"spec": {"loss": "ce", "recipe": {"epochs": 3, "milestones": [1, 2]}}, "code": {"a.py": "1234"}}
 TENSORS = {

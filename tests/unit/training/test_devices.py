@@ -5,9 +5,9 @@ import sys
 import pytest
 import torch
 
+from focalcal.common.errors import UserError
 from focalcal.training.devices import choose_device
 from focalcal.training.recipes import Recipe
-from focalcal.workflow.errors import UserError
 
 FAULTS_OF_REUSE = """
 import resource, sys, torch

@@ -13,11 +13,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from focalcal.common.errors import UserError
 from focalcal.data import prepared
 from focalcal.training import devices
 from focalcal.training.logits import dump_logits, load_model
 from focalcal.training.spec import spec_from_json
-from focalcal.workflow.errors import UserError
 from workflow_scripts import dump_logits as dump_program
 from workflow_scripts import train as train_program
 
@@ -86,7 +86,12 @@ def test_training_imports_stay_in_their_room(tiny_run):
     train_program.main(run.train_arguments())
     code = json.loads(run.record.read_text("utf-8"))["provenance"]["code"]
     allowed = (
-        *("focalcal/training/", "focalcal/workflow/", "focalcal/__init__.py", "focalcal/torchvision_shim.py"),
+        *(
+            "focalcal/training/",
+            "focalcal/workflow/",
+            "focalcal/__init__.py",
+            "focalcal/training/torchvision_shim.py",
+        ),
         *("focalcal/data/__init__.py", "focalcal/data/prepared.py"),
         *("workflow_scripts/__init__.py", "workflow_scripts/entry.py", "workflow_scripts/train.py"),
     )

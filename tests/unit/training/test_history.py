@@ -5,13 +5,7 @@ import math
 import pytest
 import torch
 
-from focalcal.training.history import (
-    COLUMNS,
-    gradient_quantiles,
-    history_csv,
-    reliability,
-    split_metrics,
-)
+from focalcal.training.history import COLUMNS, gradient_quantiles, history_csv, reliability, split_metrics
 from focalcal.training.recorder import EpochRecorder, GradientNormProbe
 
 PROBS = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.3, 0.7]], dtype=torch.float64)

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from focalcal.common.errors import UserError
 from focalcal.training import catalogue
 from focalcal.training.models.build import build_model, last_linear
 from focalcal.training.plan import DatasetSize, parameter_count
-from focalcal.workflow.errors import UserError
 
 
 def trainable(model_id, shape, classes):

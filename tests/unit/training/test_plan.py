@@ -1,14 +1,7 @@
 import pytest
 
 from focalcal.data.registry import job_spec
-from focalcal.training.plan import (
-    DatasetSize,
-    PlanRow,
-    dataset_size,
-    make_plan,
-    plan_text,
-    prepared_bytes,
-)
+from focalcal.training.plan import DatasetSize, PlanRow, dataset_size, make_plan, plan_text, prepared_bytes
 
 TOY = DatasetSize(train=1000, val=300, test=100, classes=10, shape=(16,))
 RECIPES = {"long": {"epochs": 20}, "short": {"epochs": 2}}

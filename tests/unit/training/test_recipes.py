@@ -6,10 +6,10 @@ import jsonschema
 import pytest
 import yaml
 
+from focalcal.common.errors import UserError
 from focalcal.data import registry
 from focalcal.training.recipes import Recipe, learning_rate, recipe_from_dict
 from focalcal.training.spec import spec_from_json
-from focalcal.workflow.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = yaml.safe_load((ROOT / "schemas" / "recipe.schema.yaml").read_text("utf-8"))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 from focalcal.workflow.grid import build
 from tests.project import ROOT, merged_config
 

@@ -5,7 +5,7 @@ import operator
 import pytest
 
 from focalcal.calibration import catalogue, objective
-from focalcal.workflow.errors import UserError
+from focalcal.common.errors import UserError
 from focalcal.workflow.provenance import ROOT
 from focalcal.workflow.validation import check_against_schema, read_schemas, unknown_name
 from tests.project import merged_config

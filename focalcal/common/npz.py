@@ -1,0 +1,43 @@
+"""Plain arrays of a `.npz` file that may come from anywhere."""
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalcal.common.errors import UserError
+
+
+def read(path: Path) -> dict[str, NDArray]:
+    """Return all arrays of a `.npz` file; pickled objects are refused, and any damage is a UserError."""
+    try:
+        # Opened here, since np.load leaves a damaged zip file open.
+        with path.open("rb") as file:
+            return _arrays_of(np.load(file, allow_pickle=False), path)
+    except FileNotFoundError:
+        raise UserError(f"{path} is no file; allowed: an existing file; correct the path") from None
+    # The zip module raises RuntimeError for an encrypted file or an unknown compression.
+    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        if "pickle" in str(error).lower():
+            raise UserError(
+                f"{path} holds pickled objects, which may run code when read; allowed: plain arrays; "
+                f"save them with np.savez"
+            ) from None
+        raise UserError(
+            f"{path} is not a readable .npz file ({error}); allowed: what np.savez writes; write it again"
+        ) from None
+
+
+def _arrays_of(loaded: Any, path: Path) -> dict[str, NDArray]:
+    if isinstance(loaded, np.ndarray):
+        raise UserError(f"{path} holds one array without a name; allowed: what np.savez writes; write it so")
+    arrays = {name: loaded[name] for name in loaded.files}
+    for name, value in arrays.items():
+        if not isinstance(value, np.ndarray):
+            raise UserError(
+                f"{path} holds {name!r}, which is no array; allowed: what np.savez writes; drop it"
+            )
+    return arrays

@@ -1,0 +1,157 @@
+"""The claims ledger: what the papers state, what we computed, and which verdict the two numbers give.
+
+A claim is one entry of `published/<paper>.yaml` and one evaluator function. The entry holds what is printed,
+where, the tolerance and the evaluator's name with its arguments; the evaluator reads the evidence files and
+says what it found. To add claims: write entries, and where none fits, add an evaluator to one of the modules
+in `EVALUATORS`. A verdict is never written down: it follows from the finding.
+"""
+
+import csv
+import inspect
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from focalcal.common.errors import UserError
+from focalcal.reporting.claims import of_experiments as claims_experiments
+from focalcal.reporting.claims import of_recovery as recovery_claims
+from focalcal.reporting.claims import of_theory as claims_theory
+from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
+
+EVALUATORS = (claims_theory, claims_experiments, recovery_claims)
+FOLDER = Path(__file__).with_name("published")
+PAPERS = tuple(
+    f"{paper}{half}"
+    for paper in ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
+    for half in ("", "_experiments")
+)
+COLUMNS = ("id", "source", "statement", "published", "measured", "tolerance", "verdict", "evidence")
+VERDICTS = ("reproduced", "corrected", "not reproduced", "not run")
+REQUIRED = ("id", "location", "statement", "published", "tolerance", "evaluator", "evidence")
+KINDS = ("exact", "empirical")
+
+
+def load_claims(folder: Path = FOLDER, papers: Sequence[str] = PAPERS) -> list[Claim]:
+    """Return every claim of the papers' files, in their order."""
+    claims = [claim for paper in papers for claim in _read_paper(folder / f"{paper}.yaml")]
+    seen = set()
+    for claim in claims:
+        if claim.id in seen:
+            raise UserError(f"claim id {claim.id!r} is used twice in {folder}; make ids unique")
+        seen.add(claim.id)
+    return claims
+
+
+def judge(claims: Sequence[Claim], root: Path) -> list[dict[str, str]]:
+    """Return the ledger's rows (Contract columns), reading evidence files relative to `root`."""
+    evidence = Evidence(root)
+    return [_row(claim, evidence) for claim in claims]
+
+
+def verdict(finding: Finding, kind: str) -> str:
+    """Return the verdict that a finding gives a claim of that kind."""
+    if finding.agrees is None:
+        return "not run"
+    if finding.agrees:
+        return "reproduced"
+    return "corrected" if kind == "exact" else "not reproduced"
+
+
+def csv_ledger(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return the ledger as CSV with the Contract's columns."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def markdown_ledger(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return the ledger as Markdown: counts of the verdicts, then one table a paper."""
+    counts = Counter(row["verdict"] for row in rows)
+    lines = ["# Claims of the papers", ""]
+    lines += [f"- {name}: {counts[name]}" for name in VERDICTS]
+    for paper in dict.fromkeys(row["source"].split(" ", 1)[0] for row in rows):
+        lines += [
+            "",
+            f"## {paper}",
+            "",
+            "| Verdict | Where | Statement | Printed | Computed | Tolerance | Evidence |",
+        ]
+        lines.append("|---|---|---|---|---|---|---|")
+        for row in rows:
+            source, _, place = row["source"].partition(" ")
+            if source != paper:
+                continue
+            cells = [row["verdict"], place, *(row[key] for key in COLUMNS[2:6]), f"`{row['evidence']}`"]
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _row(claim: Claim, evidence: Evidence) -> dict[str, str]:
+    """Return one row of the ledger."""
+    try:
+        finding = _evaluator(claim.evaluator)(claim, evidence, **claim.arguments)
+    except MissingEvidence as missing:
+        finding = Finding(None, str(missing))
+    return {
+        "id": claim.id,
+        "source": claim.source,
+        "statement": claim.statement,
+        "published": claim.published,
+        "measured": finding.measured,
+        "tolerance": f"{claim.tolerance:g}",
+        "verdict": verdict(finding, claim.kind),
+        "evidence": claim.evidence,
+    }
+
+
+def _read_paper(path: Path) -> list[Claim]:
+    """Return the claims of one paper's file."""
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return [_claim(content["paper"], dict(entry), path) for entry in content["claims"]]
+
+
+def _claim(paper: str, entry: dict[str, Any], path: Path) -> Claim:
+    """Return one entry as a claim; a UserError names the file, the entry and the mistake."""
+    where = f"{path.name}: claim {entry.get('id')!r}"
+    for key in REQUIRED:
+        if key not in entry:
+            raise UserError(f"{where} lacks {key!r}; every claim has {', '.join(REQUIRED)}")
+    kind = entry.pop("kind", "exact")
+    if kind not in KINDS:
+        raise UserError(f"{where} has kind {kind!r}; allowed are {', '.join(KINDS)}")
+    known = {key: entry.pop(key) for key in REQUIRED}
+    evaluator = _evaluator(known["evaluator"])
+    if evaluator is None:
+        raise UserError(f"{where} names the evaluator {known['evaluator']!r}, which no module of claims has")
+    try:
+        inspect.signature(evaluator).bind(None, None, **entry)
+    except TypeError as error:
+        raise UserError(f"{where} does not fit evaluator {known['evaluator']!r}: {error}") from None
+    return Claim(
+        id=known["id"],
+        source=f"{paper} {known['location']}",
+        statement=known["statement"],
+        published=str(known["published"]),
+        tolerance=float(known["tolerance"]),
+        evaluator=known["evaluator"],
+        evidence=known["evidence"],
+        kind=kind,
+        arguments=entry,
+    )
+
+
+@cache
+def _evaluator(name: str) -> Any:
+    """Return the public function of that name in `EVALUATORS`, or None."""
+    for module in EVALUATORS:
+        found = vars(module).get(name)
+        if inspect.isfunction(found) and found.__module__ == module.__name__ and not name.startswith("_"):
+            return found
+    return None

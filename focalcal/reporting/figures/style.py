@@ -1,0 +1,193 @@
+"""What all result figures share: size, colours and markers of losses and calibrators, panels, files.
+
+Colours are Okabe and Ito's, which colour-blind readers can tell apart; every colour comes with a marker or a
+line style of its own, so that none carries meaning alone.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, Locator, MaxNLocator, NullFormatter
+
+from focalcal.common.errors import UserError
+from focalcal.common.io import atomic_output
+from focalcal.reporting.records.measurements import loss_order
+from focalcal.training.catalogue import parse_loss
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#B8A900", "#0072B2", "#D55E00", "#CC79A7",
+)  # fmt: skip
+GREY = "#6E6E6E"
+DPI = 150
+MANY_DECADES = 300
+"""A range this many times as wide has no room for three ticks a decade."""
+FEWEST_TICKS, MOST_TICKS = 3, 7
+STYLE = {
+    "figure.constrained_layout.use": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5,
+    "pdf.fonttype": 42,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one loss or calibrator is drawn."""
+
+    color: str
+    marker: str
+    line: str = "-"
+
+
+METHOD_LOOKS = {
+    "none": Look(GREY, "o"),
+    "ts": Look(BLUE, "s"),
+    "fts": Look(VERMILION, "D"),
+    "psi": Look(GREEN, "^"),
+    "fts-line": Look(ORANGE, "v"),
+    "fts-continuous": Look(PURPLE, "P"),
+}
+# Focal losses of a fixed gamma go from light to dark with gamma; the other losses stand out by line style.
+GAMMA_COLORS = ("#8FC7E8", "#56B4E9", "#2B8CBE", "#0B62A4", "#083D77", "#041E42")
+GAMMA_MARKERS = ("o", "v", "^", "<", ">", "p")
+OTHER_LOOKS = (
+    Look(VERMILION, "D", "--"),
+    Look(GREEN, "P", "-."),
+    Look(ORANGE, "X", ":"),
+    Look(PURPLE, "h", "--"),
+    Look(YELLOW, "*", "-."),
+    Look(GREY, "d", ":"),
+)
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Give a context in which figures have the suite's fonts, grid and spacing."""
+    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE, "backend": "agg"}):
+        yield
+
+
+def method_look(method: str) -> Look:
+    """Return how a calibrator is drawn everywhere."""
+    return METHOD_LOOKS.get(method, Look(BLACK, "x"))
+
+
+def loss_looks(losses: Sequence[str]) -> dict[str, Look]:
+    """Return how each loss is drawn, in the suite's order: cross-entropy black, focal by gamma, others."""
+    ordered = sorted(set(losses), key=loss_order)
+    focal = [loss for loss in ordered if _is_plain_focal(loss)]
+    others = [loss for loss in ordered if loss != "ce" and loss not in focal]
+    looks = {"ce": Look(BLACK, "s")} if "ce" in ordered else {}
+    for position, loss in enumerate(focal):
+        # The darkest and lightest are used whatever the number of gammas.
+        step = round(position * (len(GAMMA_COLORS) - 1) / max(1, len(focal) - 1))
+        looks[loss] = Look(GAMMA_COLORS[step], GAMMA_MARKERS[step])
+    looks.update({loss: OTHER_LOOKS[i % len(OTHER_LOOKS)] for i, loss in enumerate(others)})
+    return {loss: looks[loss] for loss in ordered}
+
+
+def panels(
+    count: int, width: float = 3.2, height: float = 2.9, columns: int = 3, **shared: object
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with `count` axes in rows of at most `columns`, each width x height inches."""
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure = Figure(figsize=(width * columns, height * rows + 0.3))
+    axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
+    for axis in axes[count:]:
+        axis.remove()
+    return figure, axes[:count]
+
+
+def message_figure(text: str) -> Figure:
+    """Return a figure that says why there is nothing to draw."""
+    figure = Figure(figsize=(6.4, 1.6))
+    axis = figure.subplots()
+    axis.axis("off")
+    axis.text(0.5, 0.5, text, ha="center", va="center", wrap=True, color=GREY)
+    return figure
+
+
+class PlainLogLocator(Locator):
+    """Ticks at 1, 2 and 5 of each decade; at 1 alone over many, at even steps within one; 0 where shown."""
+
+    def __init__(self, smallest: float) -> None:
+        self._smallest = smallest
+
+    def __call__(self) -> Sequence[float]:
+        """Return the ticks of the axis as it is."""
+        return self.tick_values(*self.axis.get_view_interval())
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        """Return the ticks between two values; below the smallest drawn one only 0 has any."""
+        low = vmin if vmin > 0 else self._smallest
+        exponents = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(vmax)) + 1)
+        if vmax > MANY_DECADES * low:
+            ticks = 10.0 ** exponents[:: math.ceil(len(exponents) / MOST_TICKS)]
+        else:
+            ticks = np.outer(10.0**exponents, (1, 2, 5)).ravel()
+            if np.count_nonzero((ticks >= low) & (ticks <= vmax)) < FEWEST_TICKS:
+                even = MaxNLocator(5, steps=[1, 2, 5, 10], min_n_ticks=FEWEST_TICKS)
+                ticks = even.tick_values(low, vmax)
+        return ticks if vmin > 0 else [0.0, *ticks[ticks >= low]]
+
+
+def plain_log(axis: Axes, which: str) -> None:
+    """Make an axis logarithmic with plain numbers, as people read them; call it when all is drawn.
+
+    Where a 0 was drawn it has its place: the axis is linear from there to the smallest value above.
+    """
+    limits = [shared.dataLim for shared in getattr(axis, f"get_shared_{which}_axes")().get_siblings(axis)]
+    smallest = min(getattr(limit, f"minpos{which}") for limit in limits)
+    if not math.isfinite(smallest):  # nothing above 0 was drawn
+        return
+    if min(getattr(limit, f"{which}min") for limit in limits) > 0:
+        getattr(axis, f"set_{which}scale")("log")
+    else:
+        getattr(axis, f"set_{which}scale")("symlog", linthresh=smallest, linscale=0.5)
+        axis.autoscale_view()  # else the margins stay those of the linear axis it was
+    ticks = getattr(axis, f"{which}axis")
+    ticks.set_major_locator(PlainLogLocator(smallest))
+    ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ticks.set_minor_formatter(NullFormatter())
+
+
+def save(figure: Figure, paths: Sequence[Path]) -> None:
+    """Write the figure to each path, in the format of its suffix, with the same bytes for the same figure."""
+    for path in paths:
+        metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
+        with atomic_output(path) as partial:
+            figure.savefig(partial, dpi=DPI, metadata=metadata)
+        # The first format's layout serves all: working it out again would draw the figure twice more.
+        figure.set_layout_engine("none")
+
+
+def _is_plain_focal(loss: str) -> bool:
+    try:
+        parsed = parse_loss(loss)
+    except UserError:
+        return False
+    return parsed.kind == "focal" and not parsed.epsilon

@@ -1,0 +1,172 @@
+"""Figures of the theory stage after C21 (Figures 1, 2) and M20 (Figures 4a, 5, 6, 7).
+
+A published value is drawn as an open diamond beside ours.
+"""
+
+# ruff: noqa: RUF001 - labels use the papers' Greek letters and proper minus signs
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from focalcal.reporting.claims.evidence import Evidence
+from focalcal.reporting.figures.style import BLACK, BLUE, GREY, ORANGE, SKY
+from focalcal.reporting.figures.theory_parts import GAMMA_LOOKS, PUBLISHED, axes, decades, signed
+from focalcal.theory.checks import binary_rows
+from focalcal.theory.gamma_star import gradient_ratio
+from focalcal.theory.linear_model import draw_sample, misclassified_confidences
+from focalcal.theory.linear_model_table import TEST_SEED_OFFSET
+from focalcal.theory.psi import psi_inverse
+from focalcal.theory.thresholds import (
+    minimiser_confidence,
+    overconfidence_threshold,
+    phi,
+    underconfidence_threshold,
+)
+
+HISTORY, LINEAR_MODEL = "results/theory/linear_model_history.csv", "results/theory/linear_model.csv"
+LOSS_LOOKS = {"ce": ("cross-entropy", BLACK, "-"), "focal-1": ("focal, γ = 1", BLUE, "--")}
+REGION_SHADES = {"over": "#F6D5C5", "ambiguous": "#EEEEEE", "under": "#D5E6F3"}
+TEST_POINTS = 2000
+
+
+def c21_fig1(_evidence: Evidence) -> Figure:
+    """Return C21 Fig. 1: phi^gamma and the regions of over- and underconfidence for gamma 3."""
+    figure, (axis,) = axes(1)
+    v = np.linspace(0, 1, 1001)
+    for gamma in (0.5, 1.0, 2.0, 3.0, 5.0):
+        color, line = GAMMA_LOOKS[gamma]
+        axis.plot(v, phi(v, gamma), color=color, linestyle=line, label=f"γ = {gamma:g}")
+    over, under = overconfidence_threshold(3.0), underconfidence_threshold(3.0)
+    ends = dict(zip(REGION_SHADES, ((0, over), (over, under), (under, 1)), strict=True))
+    for words, (start, end) in ends.items():
+        axis.axvspan(start, end, color=REGION_SHADES[words], zorder=0)
+        turn = 90 if end < 0.5 else 0
+        axis.text((start + end) / 2, 1.97, words, ha="center", va="top", rotation=turn, fontsize=8)
+    for place, name, shift in ((over, "oc", (16, 2)), (under, "uc", (14, 12))):
+        height = float(phi(place, 3.0))
+        axis.plot([place], [height], marker="o", color=BLACK, markersize=4)
+        words, arrow = f"$\\tau_{{{name}}}$ = {place:.3f}", {"arrowstyle": "-", "linewidth": 0.6}
+        axis.annotate(words, (place, height), shift, textcoords="offset points", fontsize=8, arrowprops=arrow)
+    axis.set(xlabel="largest probability v of the minimiser", ylabel="φ(v)", xlim=(0, 1), ylim=(0, 2.0))
+    axis.set_title("Regions of confidence for γ = 3")
+    axis.legend(loc="upper right")
+    return figure
+
+
+def c21_fig2(_evidence: Evidence) -> Figure:
+    """Return C21 Fig. 2: the minimiser's largest probability against the posterior's, 2 and 1000 classes."""
+    figure, (left, right) = axes(2)
+    eta, small = np.linspace(0.5, 1, 200), np.geomspace(0.001, 1, 120)
+    left.plot(eta, eta, color=BLACK, linewidth=1, label="calibrated")
+    right.axhline(1, color=BLACK, linewidth=1)
+    for gamma in (0.5, 1.0, 2.0, 3.0, 5.0):
+        color, line = GAMMA_LOOKS[gamma]
+        confidence = minimiser_confidence(eta, 2, gamma)
+        left.plot(eta, confidence, color=color, linestyle=line, label=f"γ = {gamma:g}")
+        right.plot(small, minimiser_confidence(small, 1000, gamma) / small, color=color, linestyle=line)
+    left.set(xlabel="max η (posterior)", ylabel="max q (minimiser)", title="2 classes: underconfident")
+    left.legend()
+    decades(right)
+    right.set(xlabel="max η (posterior)", ylabel="max q / max η", title="1000 classes: over, then under")
+    return figure
+
+
+def m20_fig4a(_evidence: Evidence) -> Figure:
+    """Return M20 Fig. 4a: g(p, gamma), with the p0 at which both gradients are equal."""
+    figure, (axis,) = axes(1)
+    p = np.linspace(0, 1, 1001)
+    for gamma in (0.5, 1.0, 2.0, 3.0, 5.0, 7.0):
+        color, line = GAMMA_LOOKS[gamma]
+        axis.plot(p, gradient_ratio(p, gamma), color=color, linestyle=line, label=f"γ = {gamma:g}")
+        axis.plot([underconfidence_threshold(gamma)], [1.0], marker="o", color=color, markersize=4)
+    axis.axhline(1, color=GREY, linewidth=0.8)
+    axis.plot([0.19], [1.0], label="M20: p = 0.19 at γ = 5", **PUBLISHED)
+    axis.set(xlabel="probability p of the true class", ylabel="g(p, γ): focal / CE gradient", xlim=(0, 1))
+    axis.set_ylim(0, 2.1)
+    axis.set_title("Gradient ratio; dots: g = 1 at p0")
+    axis.legend(ncols=2, loc="upper right")
+    return figure
+
+
+def m20_fig5(evidence: Evidence) -> Figure:
+    """Return M20 Fig. 5: norms of logits and weights of the linear model during training."""
+    figure, (left, right) = axes(2)
+    rows = evidence.table(HISTORY)
+    spread = _middle_spread(rows)
+    for axis, column in ((left, "logit_norm"), (right, "weight_norm")):
+        for loss, (label, color, line) in LOSS_LOOKS.items():
+            steps, values = _by_step(rows, loss, spread, column)
+            axis.plot(steps, values.mean(axis=1), color=color, linestyle=line, label=label)
+            ends = values.min(axis=1), values.max(axis=1)
+            axis.fill_between(steps, *ends, color=color, alpha=0.2, linewidth=0)
+        axis.set(xlabel="gradient step", ylim=(0, None))
+        decades(axis)
+    left.set(ylabel="norm of the logits", title=f"Logits (clusters' spread {spread:g})")
+    right.set(ylabel="norm of the weights", title="Weights")
+    left.legend(loc="upper left")
+    return figure
+
+
+def m20_fig6(evidence: Evidence) -> Figure:
+    """Return M20 Fig. 6: confidence of the linear model's mistakes, and both decision boundaries."""
+    figure, (left, right) = axes(2)
+    rows = evidence.table(LINEAR_MODEL)
+    spread = _middle_spread(rows)
+    chosen = [row for row in rows if float(row["spread"]) == spread]
+    seed = chosen[0]["seed"]
+    test = draw_sample(TEST_POINTS, TEST_SEED_OFFSET + int(seed), spread)
+    for label, color in ((1.0, ORANGE), (-1.0, SKY)):
+        points = test.points[test.labels == label][:250]
+        right.plot(*points.T, ".", color=color, markersize=3, label=f"label {signed(label)}")
+    for loss, (label, color, line) in LOSS_LOOKS.items():
+        row = next(row for row in chosen if (row["loss"], row["seed"]) == (loss, seed))
+        weights = np.array([float(row["weight_1"]), float(row["weight_2"])])
+        confidences = misclassified_confidences(test, weights)
+        look = {"color": color, "linestyle": line, "label": label}
+        left.hist(confidences, np.linspace(0.5, 1, 26), histtype="step", linewidth=1.6, **look)
+        reach = np.array([-3.0, 3.0])
+        right.plot(-weights[1] / weights[0] * reach, reach, zorder=4, **look)
+    left.axvline(0.9, color=GREY, linewidth=0.8, linestyle=":")
+    left.set(
+        xlabel="confidence", ylabel="misclassified test points", title="Confidence of mistakes", xlim=(0.5, 1)
+    )
+    left.legend()
+    right.set(xlabel="x1", ylabel="x2", xlim=(-3, 3), ylim=(-3, 4.6), title="Decision boundaries")
+    right.legend(loc="upper center", ncols=2)
+    return figure
+
+
+def m20_fig7(_evidence: Evidence) -> Figure:
+    """Return M20 Fig. 7: the binary minimiser q against the truth p, with the values the papers print."""
+    figure, (axis,) = axes(1)
+    p = np.linspace(0, 1, 401)
+    for gamma in (0.0, 1.0, 2.0, 3.0, 5.0):
+        color, line = GAMMA_LOOKS[gamma]
+        label = "cross-entropy" if gamma == 0 else f"γ = {gamma:g}"
+        axis.plot(p, psi_inverse(binary_rows(p), gamma)[:, 0], color=color, linestyle=line, label=label)
+    axis.plot([0.9] * 3, [0.78, 0.65, 0.60], label="C21 slides, γ = 1, 3, 5", **PUBLISHED)
+    axis.plot([0.8], [0.62], label="K24 text, γ = 2", **{**PUBLISHED, "marker": "s"})
+    axis.set(xlabel="true probability p", ylabel="minimiser q of the risk", xlim=(0, 1), ylim=(0, 1))
+    axis.set_title("Optimal prediction")
+    axis.legend(loc="lower right")
+    return figure
+
+
+def _by_step(
+    rows: Sequence[dict[str, str]], loss: str, spread: float, column: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return steps (m,) and one column of the history at them for each seed, (m, seeds)."""
+    chosen = [row for row in rows if row["loss"] == loss and float(row["spread"]) == spread]
+    steps = sorted({int(row["step"]) for row in chosen})
+    values = {step: [] for step in steps}
+    for row in chosen:
+        values[int(row["step"])].append(float(row[column]))
+    return np.array(steps), np.array([values[step] for step in steps])
+
+
+def _middle_spread(rows: Sequence[dict[str, str]]) -> float:
+    """Return the middle one of the spreads that were run."""
+    spreads = sorted({float(row["spread"]) for row in rows})
+    return spreads[len(spreads) // 2]

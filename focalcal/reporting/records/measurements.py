@@ -1,0 +1,104 @@
+"""The tidy metrics of all runs: read, checked, and summarised over seeds."""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from focalcal.calibration.tidy import COLUMNS
+from focalcal.common.errors import UserError
+from focalcal.training.catalogue import LOSSES, parse_loss
+
+RUN = ["dataset", "model", "loss", "seed"]
+SETTING = ["dataset", "model", "loss"]
+SCORE = ["method", "criterion", "metric"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A score over the seeds of one setting."""
+
+    seeds: int
+    mean: float
+    std: float | None
+    """Sample standard deviation (n - 1); None with a single seed."""
+    temperature: float | None
+    """Mean over seeds; None for methods without one."""
+    gammas: tuple[float, float] | None
+    """Least and greatest over seeds; None for methods without one."""
+
+
+Key = tuple[str, str, str, str, str, str]
+"""dataset, model, loss, method, criterion, metric"""
+
+
+def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Return metrics.csv as a checked frame: texts as str (an empty criterion is ""), numbers as float."""
+    texts = {name: str for name in COLUMNS if name not in {"gamma", "temperature", "value"}}
+    frame = pd.read_csv(
+        path,
+        dtype=texts | dict.fromkeys(("gamma", "temperature", "value"), float),
+        keep_default_na=False,
+        na_values={"gamma": [""], "temperature": [""], "value": ["", "nan"]},
+    )
+    return check_metrics(frame)
+
+
+def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame; a ValueError names a missing column, a value that is not finite or a double."""
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise ValueError(f"metrics lack the columns {', '.join(missing)}; they need {', '.join(COLUMNS)}")
+    wrong = frame[~np.isfinite(frame["value"].to_numpy(dtype=float))]
+    if len(wrong):
+        raise ValueError(f"metrics hold a value that is not finite: {_first(wrong)}")
+    double = frame[frame.duplicated([*RUN, *SCORE, "split"])]
+    if len(double):
+        raise ValueError(f"metrics hold the same score twice: {_first(double)}")
+    return frame
+
+
+def summarise(frame: pd.DataFrame, split: str = "test") -> dict[Key, Summary]:
+    """Return each score's summary over seeds on one split."""
+    # Sums depend on their order in the last digit: sorting makes the result depend on the rows alone.
+    rows = frame[frame["split"] == split].sort_values([*RUN, *SCORE])
+    grouped = rows.groupby([*SETTING, *SCORE], sort=True)
+    table = grouped.agg(
+        seeds=("value", "size"),
+        mean=("value", "mean"),
+        std=("value", "std"),
+        temperature=("temperature", "mean"),
+        gamma_low=("gamma", "min"),
+        gamma_high=("gamma", "max"),
+    )
+    return {
+        key: Summary(
+            seeds=int(row.seeds),
+            mean=float(row.mean_),
+            std=float(row.std_) if row.seeds > 1 else None,
+            temperature=_optional(row.temperature),
+            gammas=None if np.isnan(row.gamma_low) else (float(row.gamma_low), float(row.gamma_high)),
+        )
+        for key, row in zip(
+            table.index, table.rename(columns={"mean": "mean_", "std": "std_"}).itertuples(), strict=True
+        )
+    }
+
+
+def loss_order(loss: str) -> tuple[int, float, float, str]:
+    """Return a sort key: the catalogue's order of losses, then gamma, then smoothing; unknown names last."""
+    try:
+        parsed = parse_loss(loss)
+    except UserError:
+        return len(LOSSES), 0.0, 0.0, loss
+    return list(LOSSES).index(parsed.kind), parsed.gamma or 0.0, parsed.epsilon, loss
+
+
+def _optional(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _first(rows: pd.DataFrame) -> str:
+    first = rows.iloc[0]
+    return ", ".join(f"{name} {first[name]}" for name in [*RUN, *SCORE, "split", "value"])

@@ -1,0 +1,72 @@
+"""The papers' printed numbers, as transcribed in `published/tables/*.csv`.
+
+Each cell keeps what is printed (table, row and column label, digits) beside the suite's own names, and a
+note where the text copy is illegible, disagrees with itself, or leaves something open. Bold type and figures
+did not survive in the text copies: nothing here is read off a figure, and C21 prints its calibration errors
+in figures only, so that its file holds what its text says about them.
+"""
+
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+
+FOLDER = Path(__file__).with_name("published")
+RESULT_FILES = ("k24_table1.csv", "m20_tables.csv")
+DIVISORS = {"percent": 100, "nats": 1}
+CELL = ["paper", "dataset", "model", "loss", "method", "criterion", "metric"]
+
+
+def load_results(folder: Path = FOLDER) -> pd.DataFrame:
+    """Return every transcribed result cell of K24 Table 1 and M20 Tables 1-13, one row a printed number.
+
+    Text columns: paper, table, row, column (labels as printed), dataset, model, loss, method, criterion,
+    metric (names as in metrics.csv; an empty loss is one the paper does not name), printed and printed_std
+    (digits as printed), unit, note. Numbers: value and std in the suite's units (fractions, nats; NaN without
+    a std), gamma, temperature (NaN where not printed; M20 Tables 11 and 13 use that of Tables 1 and 7),
+    seeds (0 where not printed).
+    """
+    cells = pd.concat([_read(folder / name) for name in RESULT_FILES], ignore_index=True)
+    cells = cells.rename(columns={"value": "printed", "std": "printed_std"})
+    for name, printed in (("value", "printed"), ("std", "printed_std")):
+        cells[name] = [_in_suite_units(*pair) for pair in zip(cells[printed], cells["unit"], strict=True)]
+    for name in ("gamma", "temperature"):
+        cells[name] = pd.to_numeric(cells[name])
+    cells["seeds"] = pd.to_numeric(cells["seeds"]).fillna(0).astype(int)
+    return cells
+
+
+def load_c21_statements(folder: Path = FOLDER) -> pd.DataFrame:
+    """Return what C21's text says about ECE-raw and ECE-Psi of a paradigm, dataset and model.
+
+    `gamma` becomes a tuple of floats: those the statement is about, or for `best gamma` the one it names.
+    """
+    statements = _read(folder / "c21_statements.csv")
+    statements["gamma"] = [tuple(float(part) for part in text.split()) for text in statements["gamma"]]
+    return statements
+
+
+def unique_cells(results: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a measured quantity: the cells that M20 prints in several tables are merged.
+
+    Cells with an empty loss are left out (they belong to no known run). A ValueError names a cell that two
+    tables print differently.
+    """
+    results = results[results["loss"] != ""]
+    distinct = results.drop_duplicates([*CELL, "printed", "temperature"])
+    conflict = distinct[distinct.duplicated(CELL, keep=False)]
+    if len(conflict):
+        where = conflict[["paper", "table", "row", "column", "printed"]].agg(" ".join, axis=1)
+        raise ValueError(f"the same cell is printed differently: {'; '.join(where)}")
+    return distinct.reset_index(drop=True)
+
+
+def _in_suite_units(printed: str, unit: str) -> float:
+    """Return the float nearest to the printed number in the suite's unit; NaN where nothing is printed."""
+    return float(Decimal(printed) / DIVISORS[unit]) if printed else math.nan
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """Return a CSV with every column as text and empty fields as empty strings."""
+    return pd.read_csv(path, dtype=str, keep_default_na=False)

@@ -1,0 +1,137 @@
+"""From the tidy metrics to paired comparisons, rankings and the optimism of selection."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from focalcal.reporting.records.measurements import RUN, SETTING, loss_order
+from focalcal.reporting.statistics.tests import PairedComparison, Ranking, adjust, compare_runs, rank_methods
+
+
+def paired_scores(
+    frame: pd.DataFrame,
+    first: tuple[str, str],
+    second: tuple[str, str],
+    metric: str,
+    split: str = "test",
+) -> pd.DataFrame:
+    """Return one row a run that has both scores: dataset, model, loss, seed, first, second.
+
+    `first` and `second` are (method, criterion) pairs, such as ("fts", "adaece") and ("ts", "adaece").
+    """
+    rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
+    sides = [
+        rows[(rows["method"] == method) & (rows["criterion"] == criterion)]
+        .set_index(RUN)["value"]
+        .rename(name)
+        for name, (method, criterion) in (("first", first), ("second", second))
+    ]
+    return pd.concat(sides, axis=1, join="inner").sort_index().reset_index()
+
+
+def compare_methods(
+    frame: pd.DataFrame,
+    first: tuple[str, str],
+    second: tuple[str, str],
+    metric: str,
+    *,
+    split: str = "test",
+    seed: int = 0,
+) -> PairedComparison | None:
+    """Return the comparison over all runs that have both scores, seeds resampled within their setting.
+
+    None where no run has both.
+    """
+    scores = paired_scores(frame, first, second, metric, split)
+    if scores.empty:
+        return None
+    groups = list(scores[SETTING].itertuples(index=False, name=None))
+    return compare_runs(scores["first"].to_numpy(), scores["second"].to_numpy(), groups, seed=seed)
+
+
+def compare_by(
+    frame: pd.DataFrame,
+    column: str,
+    first: tuple[str, str],
+    second: tuple[str, str],
+    metric: str,
+    *,
+    split: str = "test",
+    seed: int = 0,
+) -> dict[str, PairedComparison]:
+    """Return one comparison for each value of `column` (dataset, model or loss), Holm-corrected together."""
+    values = sorted(frame[column].unique(), key=loss_order if column == "loss" else None)
+    found = {
+        value: comparison
+        for value in values
+        if (
+            comparison := compare_methods(
+                frame[frame[column] == value], first, second, metric, split=split, seed=seed
+            )
+        )
+    }
+    return dict(zip(found, adjust(list(found.values())), strict=True))
+
+
+def score_matrix(
+    frame: pd.DataFrame, methods: Sequence[tuple[str, str]], metric: str, *, split: str = "test"
+) -> pd.DataFrame:
+    """Return scores with a row a block (dataset, model, seed) and a column a combination `loss / method`.
+
+    Only what is comparable stays: combinations every dataset and model has, then the blocks that have all of
+    those. `methods` are (method, criterion) pairs.
+    """
+    wanted = set(methods)
+    rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
+    rows = rows[[pair in wanted for pair in zip(rows["method"], rows["criterion"], strict=True)]]
+    rows = rows.assign(combination=rows["loss"] + " / " + rows["method"])
+    if rows.duplicated([*RUN, "method"]).any():
+        raise ValueError(f"methods must hold each method with one criterion, not {sorted(wanted)}")
+    matrix = rows.pivot_table(index=["dataset", "model", "seed"], columns="combination", values="value")
+    somewhere = matrix.notna().groupby(level=["dataset", "model"]).any().all()
+    return matrix.loc[:, somewhere[somewhere].index].dropna().sort_index()
+
+
+def rank_combinations(
+    frame: pd.DataFrame,
+    methods: Sequence[tuple[str, str]],
+    metric: str,
+    *,
+    split: str = "test",
+    alpha: float = 0.05,
+) -> Ranking | None:
+    """Return the ranking of losses x calibrators for a critical-difference diagram.
+
+    None where fewer than 3 combinations or fewer than 2 blocks are comparable.
+    """
+    matrix = score_matrix(frame, methods, metric, split=split)
+    blocks, combinations = matrix.shape
+    if blocks < 2 or combinations < 3:
+        return None
+    return rank_methods(matrix.to_numpy(), list(matrix.columns), alpha)
+
+
+def selection_optimism(frame: pd.DataFrame, *, validation: str = "val", test: str = "test") -> pd.DataFrame:
+    """Return for each selected (gamma, T) its score on the split it was selected on beside the one on test.
+
+    One row a run, method and criterion that was fitted: the score is the criterion's own metric, and optimism
+    is test - validation (positive: selection flattered itself).
+    """
+    rows = frame[(frame["criterion"] != "") & (frame["criterion"] == frame["metric"])]
+    keys = [*RUN, "method", "criterion"]
+    sides = [
+        rows[rows["split"] == split].set_index(keys)["value"].rename(name)
+        for name, split in (("validation", validation), ("test", test))
+    ]
+    chosen = rows[rows["split"] == test].set_index(keys)[["gamma", "temperature"]]
+    table = pd.concat([chosen, *sides], axis=1, join="inner").sort_index().reset_index()
+    table["optimism"] = table["test"] - table["validation"]
+    return table
+
+
+def mean_optimism(optimism: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean validation score, test score and optimism of each method and criterion, with runs."""
+    grouped = optimism.groupby(["method", "criterion"], sort=True)
+    table = grouped[["validation", "test", "optimism"]].mean()
+    table.insert(0, "runs", grouped.size())
+    return table.reset_index()

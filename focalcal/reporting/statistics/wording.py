@@ -1,0 +1,98 @@
+"""Sentences about comparisons that claim no more than the runs can show."""
+
+from focalcal.reporting.statistics.tests import PairedComparison
+
+UNDECIDED = "too few runs"
+OPEN = "no difference shown"
+LOWER = "lower"
+HIGHER = "higher"
+
+
+def verdict(comparison: PairedComparison, alpha: float = 0.05) -> str:
+    """Return `too few runs`, `no difference shown`, `lower` or `higher` for first against second.
+
+    `lower` and `higher` need p below alpha (the adjusted one where there is one), an interval without zero
+    (where there is one), and a mean on the side of most runs: p speaks of ranks, which a few large
+    differences can outweigh in the mean. `too few runs` where not even runs that all agree would reach alpha.
+    """
+    if comparison.smallest_p >= alpha:
+        return UNDECIDED
+    p_value = comparison.p_value if comparison.adjusted_p is None else comparison.adjusted_p
+    if p_value >= alpha or _interval_has_zero(comparison):
+        return OPEN
+    if comparison.mean_difference < 0 and comparison.wins > comparison.losses:
+        return LOWER
+    if comparison.mean_difference > 0 and comparison.losses > comparison.wins:
+        return HIGHER
+    return OPEN
+
+
+def describe(
+    comparison: PairedComparison,
+    first: str,
+    second: str,
+    metric: str,
+    *,
+    scale: float = 1.0,
+    unit: str = "",
+    alpha: float = 0.05,
+) -> str:
+    """Return one paragraph: the mean difference, its uncertainty, the count of runs, and what follows.
+
+    Differences are multiplied by `scale` and followed by `unit` (100 and " points" for a fraction shown in
+    per cent).
+    """
+    return " ".join(
+        [
+            _difference(comparison, first, second, metric, scale, unit),
+            _interval(comparison, scale, unit),
+            _counts(comparison, first),
+            _conclusion(comparison, first, second, metric, alpha),
+        ]
+    )
+
+
+def _interval_has_zero(comparison: PairedComparison) -> bool:
+    return comparison.interval is not None and comparison.interval.contains(0.0)
+
+
+def _difference(c: PairedComparison, first: str, second: str, metric: str, scale: float, unit: str) -> str:
+    size = f"{abs(c.mean_difference) * scale:.3f}{unit}"
+    if c.mean_difference == 0:
+        return f"Mean {metric} of {first} and {second} is the same over {_runs(c)}."
+    direction = "lower" if c.mean_difference < 0 else "higher"
+    return f"Mean {metric} of {first} is {size} {direction} than of {second} over {_runs(c)}."
+
+
+def _interval(c: PairedComparison, scale: float, unit: str) -> str:
+    if c.interval is None:
+        return "There is one seed in some setting, so no interval over seeds."
+    bounds = f"{c.interval.low * scale:+.3f} to {c.interval.high * scale:+.3f}{unit}"
+    return f"The bootstrap {c.interval.confidence * 100:g} % interval over seeds is {bounds}."
+
+
+def _counts(c: PairedComparison, first: str) -> str:
+    return f"{first} wins {c.wins}, ties {c.ties}, loses {c.losses}."
+
+
+def _conclusion(c: PairedComparison, first: str, second: str, metric: str, alpha: float) -> str:
+    outcome = verdict(c, alpha)
+    if outcome == UNDECIDED:
+        untied = c.wins + c.losses
+        return (
+            f"Too few to say: {untied} untied run{'s' * (untied != 1)} cannot give p < {alpha:g} "
+            f"(the least possible is {c.smallest_p:.3g}), even if all agree."
+        )
+    p_text = f"Wilcoxon p = {c.p_value:.3g}"
+    if c.adjusted_p is not None:
+        p_text += f", {c.adjusted_p:.3g} after Holm's correction"
+    if outcome == OPEN:
+        doubt = ", and zero lies in the interval" if _interval_has_zero(c) else ""
+        return f"No difference is shown ({p_text}{doubt})."
+    over = "" if c.interval is None else " over seeds"
+    return f"{metric} of {first} is {outcome} than of {second} beyond chance{over} ({p_text})."
+
+
+def _runs(c: PairedComparison) -> str:
+    runs = f"{c.runs} run{'s' * (c.runs != 1)}"
+    return runs if c.groups == 1 else f"{runs} in {c.groups} settings"

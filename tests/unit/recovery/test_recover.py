@@ -1,0 +1,252 @@
+from workflow_scripts.entry import run as run_entry
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from focalcal.calibration import metrics
+from focalcal.calibration.logits_io import RunLogits, Split, write
+from focalcal.calibration.tidy import as_csv
+from focalcal.common.errors import UserError
+from focalcal.data.synthetic import gauss3, gauss3_posterior
+from focalcal.recovery import recover as recovery
+from focalcal.recovery.diagnosis import diagnose
+from focalcal.theory.psi import log_psi, psi_inverse
+from focalcal.theory.thresholds import overconfidence_threshold, underconfidence_threshold
+from workflow_scripts import recover as recover_script
+
+
+def minimiser_logits(posterior, gamma):
+    """Return logits of the exact focal-risk minimiser (C21 Theorem 11)."""
+    return np.log(psi_inverse(posterior, gamma))
+
+
+def split_of(count, gamma, seed=0):
+    features, labels = gauss3().sample(count, np.random.RandomState(seed))
+    posterior = gauss3().posterior(features)
+    return Split(minimiser_logits(posterior, gamma), labels, posterior)
+
+
+def described(gamma, loss="focal-5"):
+    return {"dataset": "gauss-3", "model": "mlp", "loss": loss, "seed": 1, "gamma": gamma}
+
+
+def fits_of(**fits):
+    """Return a fits.json with temperatures by method."""
+    criteria = {"ts": "nll", "fts": "nll", "ts-focal": "focal"}
+    names = {"ts": "ts", "fts": "fts", "ts_focal": "ts-focal"}
+    return {
+        "fits": [
+            {
+                "method": names[key],
+                "criterion": criteria[names[key]],
+                "gamma": 1.0 if key == "fts" else 0.0,
+                "temperature": temperature,
+            }
+            for key, temperature in fits.items()
+        ],
+        "not_applicable": [],
+    }
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0, 5.0])
+def test_psi_of_the_minimiser_is_the_analytic_posterior_on_a_grid(gamma):
+    x = np.linspace(-5.0, 6.0, 221)
+    posterior = gauss3_posterior(x)
+    recovered = log_psi(minimiser_logits(posterior, gamma), gamma)
+    np.testing.assert_allclose(np.exp(recovered), posterior, rtol=1e-9, atol=1e-12)
+    assert recovery.kl_to_posterior(posterior, recovered) == pytest.approx(0.0, abs=1e-12)
+    assert recovery.total_variation_to_posterior(posterior, recovered) < 1e-9
+    raw = log_psi(minimiser_logits(posterior, gamma), 0.0)
+    assert (recovery.kl_to_posterior(posterior, raw) > 0.01) == (gamma > 0)
+
+
+def test_distances_by_hand():
+    posterior = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
+    probs = np.array([[0.25, 0.5, 0.25], [0.8, 0.1, 0.1]])
+    kl = (0.5 * math.log(2) + math.log(1 / 0.8)) / 2
+    assert recovery.kl_to_posterior(posterior, np.log(probs)) == pytest.approx(kl, rel=1e-12)
+    assert recovery.total_variation_to_posterior(posterior, np.log(probs)) == pytest.approx((0.25 + 0.2) / 2)
+
+
+def test_a_prediction_too_small_for_a_float_has_a_finite_price():
+    assert recovery.kl_to_posterior([[0.0, 1.0]], [[0.0, -2000.0]]) == 2000.0
+
+
+@pytest.mark.parametrize(
+    ("posterior", "message"),
+    [
+        ([[0.5, 0.4]], "rows that sum to 1 within 1e-06.*row sums go from 0.9 to 0.9"),
+        ([[1.5, -0.5]], "smallest value is -0.5"),
+        ([[0.5, 0.5], [0.5, 0.5]], r"shape \(2, 2\) and log_probs \(1, 2\); both must be the same"),
+    ],
+)
+def test_distances_refuse_what_is_no_posterior(posterior, message):
+    with pytest.raises(ValueError, match=message):
+        recovery.kl_to_posterior(posterior, [[-0.7, -0.7]])
+
+
+def test_scores_of_the_minimiser_and_what_psi_makes_of_it():
+    logits = RunLogits(split_of(500, 5.0, 1), split_of(4000, 5.0, 2))
+    result = recovery.recover(logits, described(5.0), fits_of(ts=0.3, fts=0.5, ts_focal=1.0), 10)
+    found = {entry["method"]: entry for entry in result.record["predictions"]}
+    assert list(found) == ["none", "ts", "fts", "ts-focal", "psi", "ts-focal-psi"]
+    assert found["psi"]["scores"]["kl_posterior"] < 1e-10
+    assert found["ts-focal-psi"]["scores"] == pytest.approx(found["psi"]["scores"], abs=1e-12)
+    assert found["none"]["scores"]["kl_posterior"] > 0.1
+    errors = {entry["scores"]["error"] for entry in found.values()}
+    assert len(errors) == 1
+    assert found["fts"]["gamma"] == 1.0
+    assert found["psi"] | {"scores": 0, "reliability": 0} == {
+        "method": "psi",
+        "criterion": None,
+        "gamma": 5.0,
+        "temperature": 1.0,
+        "scores": 0,
+        "reliability": 0,
+    }
+    rows = {(row["method"], row["split"], row["metric"]): row["value"] for row in result.rows}
+    assert rows["psi", "test", "kl_posterior"] == found["psi"]["scores"]["kl_posterior"]
+    assert rows["none", "test", "ece_10"] == found["none"]["scores"]["ece"]
+    assert ("none", "val", "tv_posterior") in rows
+    # Errors are among the calibration stage's rows, and one score must not be there twice.
+    assert not any(metric == "error" for _, _, metric in rows)
+    assert as_csv(result.rows).splitlines()[0] == (
+        "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value"
+    )
+
+
+def test_psi_is_never_guessed_for_an_unknown_gamma():
+    logits = RunLogits(split_of(50, 0.0), split_of(60, 0.0, 1))
+    fits = fits_of(ts=1.0)
+    fits["not_applicable"] = [{"method": "ts-focal", "reason": "needs gamma"}]
+    record = recovery.recover(logits, described(None, "flsd-53"), fits, 10).record
+    assert [entry["method"] for entry in record["predictions"]] == ["none", "ts"]
+    reasons = {entry["method"]: entry["reason"] for entry in record["not_applicable"]}
+    told = "Psi does not apply: loss 'flsd-53' is not focal loss of one known gamma"
+    assert reasons["psi"] == reasons["ts-focal-psi"] == told
+    assert reasons["ts-focal"] == "needs gamma"
+    assert reasons["fts"] == "calibration.methods lacks 'fts' or calibration.criteria lacks 'nll'"
+
+
+def test_psi_after_a_temperature_that_was_not_fitted_says_so():
+    logits = RunLogits(split_of(50, 1.0), split_of(60, 1.0, 1))
+    record = recovery.recover(logits, described(1.0, "focal-1"), fits_of(), 10).record
+    assert [entry["method"] for entry in record["predictions"]] == ["none", "psi"]
+    reasons = {entry["method"]: entry["reason"] for entry in record["not_applicable"]}
+    assert reasons["ts-focal-psi"].startswith("calibration.methods lacks 'ts-focal'")
+
+
+def test_reliability_bins_give_the_ece():
+    random = np.random.default_rng(0)
+    probs, labels = softmax(3 * random.normal(size=(300, 4)), axis=1), random.integers(0, 4, 300)
+    bins = recovery.reliability_bins(probs, labels, 10)
+    gaps = [
+        count * abs(confidence - accuracy)
+        for count, confidence, accuracy in zip(
+            bins["count"], bins["confidence"], bins["accuracy"], strict=True
+        )
+        if count
+    ]
+    assert sum(bins["count"]) == 300
+    assert sum(gaps) / 300 == pytest.approx(metrics.ece(probs, labels, 10), abs=1e-12)
+    assert bins["count"][0] == 0
+    assert bins["confidence"][0] is None
+
+
+def test_a_bin_holds_its_upper_edge():
+    bins = recovery.reliability_bins(np.array([[0.6, 0.4], [1.0, 0.0]]), np.array([0, 1]), 5)
+    assert bins["count"] == [0, 0, 1, 0, 1]
+    assert bins["accuracy"] == [None, None, 1.0, None, 0.0]
+
+
+class TestPosteriorCheck:
+    def test_a_right_one_passes(self):
+        recovery.check_posterior(split_of(2000, 0.0), "test")
+        recovery.check_posterior(Split(np.zeros((3, 2)), np.zeros(3, int)), "no posterior")
+        certain = Split(np.zeros((2, 2)), np.array([0, 1]), np.eye(2))
+        recovery.check_posterior(certain, "one-hot")
+
+    def test_another_order_is_found(self):
+        split = split_of(2000, 0.0)
+        wrong = Split(split.logits, split.labels, split.posterior[::-1].copy())
+        with pytest.raises(UserError, match=r"test_posterior gives the labels a mean probability .* order"):
+            recovery.check_posterior(wrong, "test_posterior")
+
+    def test_rows_that_do_not_sum_to_1_are_found(self):
+        split = split_of(20, 0.0)
+        wrong = Split(split.logits, split.labels, 0.9 * split.posterior)
+        with pytest.raises(UserError, match=r"run gauss-3/mlp/ce: test_posterior: .*sum to 1"):
+            recovery.recover(RunLogits(split, wrong), described(0.0, "ce"), fits_of(), 10)
+
+
+class TestDiagnosis:
+    def test_regions_of_theorem_8(self):
+        gamma = 1.0
+        over, under = overconfidence_threshold(gamma), underconfidence_threshold(gamma)
+        # Twelve classes, one of them ahead: confidence below tau_oc, between the two, above tau_uc, near 1.
+        tops = np.array([0.95 * over, (over + under) / 2, 1.05 * under, 0.9, 1 - 1e-12])
+        probs = np.repeat((1 - tops)[:, None] / 11, 12, axis=1)
+        probs[:, 0] = tops
+        shares = diagnose(np.log(probs), gamma)
+        assert shares["region_over"] == pytest.approx(0.2)
+        assert shares["region_ambiguous"] == pytest.approx(0.2)
+        assert shares["region_under"] == pytest.approx(0.6)
+        assert shares["psi_under"] + shares["psi_over"] == pytest.approx(1.0)
+        assert shares["psi_under"] >= shares["region_under"]
+        assert shares["psi_over"] >= shares["region_over"]
+        assert "true_under" not in shares
+
+    @pytest.mark.parametrize("gamma", [1.0, 5.0])
+    def test_psi_is_right_at_the_minimiser(self, gamma):
+        test = split_of(3000, gamma)
+        shares = diagnose(test.logits, gamma, test.posterior)
+        assert shares["psi_right"] == pytest.approx(1.0, abs=0.002)
+        # With three classes there is no overconfident minimiser.
+        assert shares["true_under"] == pytest.approx(1.0, abs=0.002)
+
+    def test_uniform_predictions_are_neither(self):
+        shares = diagnose(np.zeros((4, 3)), 2.0, np.full((4, 3), 1 / 3))
+        assert shares == dict.fromkeys(shares, 0.0) | {"psi_right": 1.0}
+
+    def test_saturated_predictions_are_underconfident_still(self):
+        assert diagnose(np.array([[800.0, 0.0, 0.0]]), 2.0)["region_under"] == 1.0
+        assert diagnose(np.array([[40.0, 0.0, 0.0]]), 2.0)["psi_under"] == 1.0
+
+
+def write_run(folder, gamma=5.0, human=None):
+    folder.mkdir(exist_ok=True)
+    test = split_of(200, gamma, 3)
+    write(folder / "logits.npz", RunLogits(split_of(100, gamma, 2), test))
+    (folder / "fits.json").write_text(json.dumps(fits_of(ts=0.3)))
+    spec = {"run": described(gamma), "bins": 10}
+    argv = ["--spec", json.dumps(spec), "--logits", str(folder / "logits.npz")]
+    argv += ["--fits", str(folder / "fits.json"), "--metrics", str(folder / "metrics.csv")]
+    argv += ["--record", str(folder / "recovery.json"), "--human"]
+    return test, [*argv, *([str(human)] if human else [])]
+
+
+def test_the_entry_point_writes_both_files(tmp_path):
+    _, argv = write_run(tmp_path)
+    recover_script.main(argv)
+    record = json.loads((tmp_path / "recovery.json").read_text())
+    assert record["test_samples"] == 200
+    lines = (tmp_path / "metrics.csv").read_text().splitlines()
+    # Three predictions, two splits, three metrics.
+    assert len(lines) == 1 + 3 * 2 * 3
+    assert not any("human" in line for line in lines)
+
+
+def test_the_entry_point_compares_with_human_labels(tmp_path):
+    test, _ = write_run(tmp_path)
+    np.save(tmp_path / "human.npy", test.posterior)
+    _, argv = write_run(tmp_path, human=tmp_path / "human.npy")
+    recover_script.main(argv)
+    record = json.loads((tmp_path / "recovery.json").read_text())
+    for entry in record["predictions"]:
+        assert entry["scores"]["kl_human"] == pytest.approx(entry["scores"]["kl_posterior"], abs=1e-9)
+    np.save(tmp_path / "human.npy", test.posterior[:50])
+    assert run_entry(recover_script.main, argv) == 2
