@@ -6,9 +6,12 @@ from focalcal.reporting.settings import report_settings
 PLACES = layout.Places(GRID)
 REPORT = GRID.section_spec("report")
 TEMPLATES = [
-    f"focalcal/reporting/report/templates/report.{suffix}" for suffix in ("html", "css", "js")
+    f"focalcal/reporting/report/templates/report.{suffix}"
+    for suffix in ("html", "css", "js")
 ]
-CLAIMS = [f"focalcal/reporting/claims/published/{name}.yaml" for name in layout.CLAIM_FILES]
+CLAIMS = [
+    f"focalcal/reporting/claims/published/{name}.yaml" for name in layout.CLAIM_FILES
+]
 PUBLISHED = [
     f"focalcal/reporting/records/published/{name}.csv" for name in layout.PUBLISHED
 ]

@@ -53,7 +53,9 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
         raise UserError(
             f"config key 'calibration.temperatures.stop' is {stop}; allowed: at least start, which is {start}"
         )
-    calibration_catalogue.check_ends(section["methods"], section["gammas"], (start, _last(start, stop, step)))
+    calibration_catalogue.check_ranges(
+        section["methods"], section["gammas"], (start, _last(start, stop, step))
+    )
     points = (stop - start) / step * len(section["gammas"])
     if points > MAXIMUM_GRID_POINTS:
         raise UserError(
