@@ -4,8 +4,8 @@
     def calibration_error(sources): ...
 
 A function below `tables/` returns a `Table`, one below `figures/` a Matplotlib figure. Its name names the
-files. The declaration says what it reads, what it is made for and where the report shows it. Rules and report take
-everything from here, so adding a table or figure means adding a function.
+files. The declaration says what it reads, what it is made for and where the report shows it. Rules and report
+take everything from here, so adding a table or figure means adding a function.
 """
 
 import importlib
