@@ -7,10 +7,11 @@ from pathlib import Path
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT))
 
-from focalcal.workflow import environment, failures, grid
+from focalcal.calibration import catalogue
 from focalcal.common import codehash
-from focalcal.workflow import orphaned_jobs
 from focalcal.common.errors import UserError
+from focalcal.reporting import products
+from focalcal.workflow import environment, failures, grid, orphaned_jobs
 
 try:
     GRID = grid.build(config, ROOT, read_own_files=workflow.is_main_process)
@@ -21,6 +22,8 @@ except UserError as error:
 
 environment.prepare(ROOT, config["cache"])
 code_version = partial(codehash.code_version, ROOT)
+LAYOUT = products.Layout(GRID, GRID.human_labels)
+VOCABULARY = f"vocabulary={catalogue.fingerprint()}"
 
 
 wildcard_constraints:
@@ -73,6 +76,63 @@ def imported_file(wildcards):
 def calibration_spec(wildcards):
     """Return all that determines one run's calibration, besides its logits and code."""
     return GRID.calibration_spec(run_of(wildcards))
+
+
+def recovery_spec(wildcards):
+    """Return all that determines one run's posterior recovery, besides its logits, fits, human labels and code."""
+    return GRID.recovery_spec(run_of(wildcards))
+
+
+def human_spec(wildcards):
+    """Return all that determines the human labels of a dataset."""
+    return GRID.human_spec(wildcards.dataset)
+
+
+def human_sources(wildcards):
+    """Return the user's own file of human labels: one or none."""
+    return GRID.human_files(wildcards.dataset)
+
+
+def human_labels(wildcards):
+    """Return the human labels that a run is compared with: one file or none."""
+    known = wildcards.dataset in GRID.human_labels
+    return [f"results/human_labels/{wildcards.dataset}.npz"] if known else []
+
+
+def package_files(pattern):
+    """Return data files of the package, for the digests of rules that read them."""
+    return sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(f"focalcal/{pattern}"))
+
+
+def product_code(chosen, *data):
+    """Return digests of all behind some tables or figures: their modules are loaded by name, not imported."""
+    modules = sorted({product.module for product in chosen})
+    digests = code_version("workflow_scripts/products.py", *modules, *data)
+    return (*digests, VOCABULARY)
+
+
+def product_spec(chosen, *settings):
+    """Return what is built, and the settings of the report that it may depend on."""
+    names = [product.name for product in chosen]
+    return spec_text(
+        kind=chosen[0].kind if chosen else "figure",
+        names=names,
+        settings=GRID.report_settings(*settings),
+    )
+
+
+def captions(chosen):
+    """Return headings and captions, for Snakemake's own report."""
+    return [f"{product.heading}: {product.caption}" for product in chosen]
+
+
+def model_inputs(chosen):
+    """Return a function of wildcards: the files that figures of one dataset and model read."""
+
+    def files(wildcards):
+        return LAYOUT.inputs(chosen, f"{wildcards.dataset}/{wildcards.model}")
+
+    return files
 
 
 # The specs below grow with the number of runs: `printf`, a part of the shell, hands them to standard input,

@@ -5,6 +5,7 @@ about it: label, style, direction, where it is shown. This module reads the decl
 NumPy. Configuration checks, the calibration job, tables, figures and the report all ask here.
 """
 
+import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -98,6 +99,11 @@ METRICS = {found.name: Metric(found.name, **found.facts) for found in read_decla
 """Every metric by its id, in the order of metrics.csv: fractions or nats; an undefined one has no row."""
 CRITERIA = tuple(entry.id for entry in METRICS.values() if entry.criterion)
 """What a search can minimise on validation data."""
+
+
+def fingerprint() -> str:
+    """Return a digest of all these facts: a new label or colour makes the tables and figures again."""
+    return hashlib.sha256(repr((METHODS, METRICS)).encode()).hexdigest()[:16]
 
 
 def check_ranges(methods: Iterable[str], gammas: Sequence[float], temperatures: Sequence[float]) -> None:

@@ -157,6 +157,10 @@ class Layout:
             and self.applies(product, dataset_model)
         ]
 
+    def model_figures(self, when: str) -> list[Product]:
+        """Return the figures made for each dataset and model under a condition: one job draws them."""
+        return [p for p in self.products("figure", scope="dataset and model") if p.when == when]
+
     def applies(self, product: Product, dataset_model: str = "") -> bool:
         """Return whether a product is made, for one dataset and model or for any."""
         if product.scope == "all" or dataset_model:
@@ -178,6 +182,11 @@ class Layout:
             for stem in self.stems(product).values()
             for suffix in suffixes or SUFFIXES[product.kind]
         ]
+
+    def patterns(self, products: Iterable[Product], *suffixes: str) -> list[str]:
+        """Return the files of products of one dataset and model, with these two as wildcards."""
+        stems = [product.stem("{dataset}/{model}") for product in products]
+        return [f"results/{stem}.{suffix}" for stem in stems for suffix in suffixes]
 
     def inputs(self, products: Iterable[Product], dataset_model: str = "") -> list[str]:
         """Return the files that products read: of all runs, or of one dataset and model."""
