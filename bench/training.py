@@ -292,7 +292,7 @@ def _startup_seconds(threads: int) -> float:
     spec = {"dataset": "random", "model": "resnet8", "loss": "ce", "seed": 0, "recipe": recipe}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        prepared.write(path / "data.npz", _random_images(60_000 - 2 * BATCH))
+        prepared.write_dataset(path / "data.npz", _random_images(60_000 - 2 * BATCH))
         outputs = [
             argument
             for name in ("checkpoint", "weights", "history", "record")

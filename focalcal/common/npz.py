@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from focalcal.common.errors import UserError
 
 
-def read(path: Path) -> dict[str, NDArray]:
+def read_npz(path: Path) -> dict[str, NDArray]:
     """Return all arrays of a `.npz` file; pickled objects are refused, and any damage is a UserError."""
     try:
         # Opened here, since np.load leaves a damaged zip file open.

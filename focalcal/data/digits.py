@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal.common.samples import SPLITS
+from focalcal.data.prepared import PreparedData
 from focalcal.data.splits import stratified
 
 _BRIGHTEST = 16

@@ -99,15 +99,15 @@ def _collect(
     """Fill `partial` to its end over as many connections as it takes; return whether any resumed."""
     failures = 0
     resumed = False
-    furthest = _size(partial)
-    while expected.size is None or _size(partial) < expected.size:
-        resumed = resumed or _size(partial) > 0
+    furthest = _bytes_on_disk(partial)
+    while expected.size is None or _bytes_on_disk(partial) < expected.size:
+        resumed = resumed or _bytes_on_disk(partial) > 0
         try:
             _transfer(url, partial, expected, policy, patient=patient)
         except _TemporaryError as error:
             # Counting from the furthest byte seen ends even a server that restarts and breaks off for ever.
-            failures = 0 if _size(partial) > furthest else failures + 1
-            furthest = max(furthest, _size(partial))
+            failures = 0 if _bytes_on_disk(partial) > furthest else failures + 1
+            furthest = max(furthest, _bytes_on_disk(partial))
             if failures >= policy.attempts:
                 raise SourceError(f"{error} ({failures} attempts)") from None
             pause = min(policy.first_pause * 2 ** max(failures - 1, 0), policy.longest_pause)
@@ -122,14 +122,14 @@ def _transfer(
     url: str, partial: Path, expected: ExpectedFile, policy: DownloadPolicy, *, patient: bool
 ) -> None:
     """Append to `partial` what one connection brings; raise _TemporaryError if that is not all."""
-    offset = _size(partial)
+    offset = _bytes_on_disk(partial)
     with _open(url, offset, partial, policy.timeout) as response:
         offset, total = _plan(response, offset, expected)
         limit = total if total is not None else _LARGEST_UNKNOWN_BYTES
         begin, position = time.monotonic(), offset
         mode = "ab" if offset else "wb"
         with partial.open(mode) as file, TransferProgress(expected.name, offset, total) as progress:
-            while chunk := _read(response):
+            while chunk := _read_chunk(response):
                 file.write(chunk)
                 position += len(chunk)
                 progress.add(len(chunk))
@@ -177,7 +177,7 @@ def _plan(response: http.client.HTTPResponse, offset: int, expected: ExpectedFil
     return offset, expected.size if offered is None else offered
 
 
-def _read(response: http.client.HTTPResponse) -> bytes:
+def _read_chunk(response: http.client.HTTPResponse) -> bytes:
     try:
         return response.read1(_CHUNK_BYTES)
     except (OSError, http.client.HTTPException) as error:
@@ -200,5 +200,5 @@ def _connection_error(reason: object) -> Exception:
     return _TemporaryError(f"connection lost: {reason}")
 
 
-def _size(path: Path) -> int:
+def _bytes_on_disk(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0

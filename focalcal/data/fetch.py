@@ -58,7 +58,7 @@ def obtain(
     serve, one UserError lists each with its reason and tells how to place the file by hand.
     """
     folder = cache / name
-    files = _expected(entry["files"])
+    files = _expected_files(entry["files"])
     if _all_good(folder, files):
         return Obtained(folder, _remembered_source(folder))
     try:
@@ -79,9 +79,9 @@ def obtain(
 def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPolicy) -> str:
     """Return the label of the source that served: each is tried in order, slow ones once more at the end."""
     reasons: dict[str, str] = {}
-    labels = [(source, _label(entry, source, folder)) for source in entry["sources"]]
+    labels = [(source, _source_label(entry, source, folder)) for source in entry["sources"]]
     # What is on this disk already comes before any network; the sort is stable, so the order else remains.
-    labels.sort(key=lambda pair: pair[1] == describe(pair[0]))
+    labels.sort(key=lambda pair: pair[1] == source_description(pair[0]))
     waiting = [(source, label, False) for source, label in labels]
     while waiting:
         source, label, patient = waiting.pop(0)
@@ -106,7 +106,7 @@ def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPo
     raise UserError(f"{name}: no source could serve it: {tried}. {_by_hand(entry, folder)}")
 
 
-def describe(source: Mapping[str, Any]) -> str:
+def source_description(source: Mapping[str, Any]) -> str:
     """Return a source in words: an address, or a package."""
     if source["kind"] == "http":
         names = source.get("archives", [])
@@ -114,17 +114,17 @@ def describe(source: Mapping[str, Any]) -> str:
     return {"npm": "npm package ", "deb": "Debian package "}[source["kind"]] + source["package"]
 
 
-def _label(entry: Mapping[str, Any], source: Mapping[str, Any], folder: Path) -> str:
+def _source_label(entry: Mapping[str, Any], source: Mapping[str, Any], folder: Path) -> str:
     """Return what to call a source: its archives if they lie in the cache already, else where it is."""
     wanted = _archives_of(entry, source)
     if wanted and _all_good(folder, wanted):
         return f"{', '.join(file.name for file in wanted)} in the cache"
-    return describe(source)
+    return source_description(source)
 
 
 def _by_hand(entry: Mapping[str, Any], folder: Path) -> str:
     """Return how to place the files by hand: those that the first source would have served."""
-    wanted = _archives_of(entry, entry["sources"][0]) or _expected(entry["files"])
+    wanted = _archives_of(entry, entry["sources"][0]) or _expected_files(entry["files"])
     names = ", ".join(f"{file.name} ({file.size} bytes, {file.checksum})" for file in wanted)
     return f"By hand: put {names} into {folder} and run again"
 
@@ -138,7 +138,7 @@ def _deliver(
     patient: bool,
 ) -> None:
     """Put the dataset's files into `folder` from one source, or raise a SourceError."""
-    files = _expected(entry["files"])
+    files = _expected_files(entry["files"])
     with _work_folder(folder) as work:
         if source["kind"] == "http":
             wanted = _archives_of(entry, source) or files
@@ -221,13 +221,13 @@ _CONVERTERS: dict[str, Callable[[list[Path], Path, list[ExpectedFile]], None]] =
 }
 
 
-def _expected(items: list[Mapping[str, Any]]) -> list[ExpectedFile]:
+def _expected_files(items: list[Mapping[str, Any]]) -> list[ExpectedFile]:
     return [ExpectedFile(item["name"], item.get("size"), item.get("checksum")) for item in items]
 
 
 def _archives_of(entry: Mapping[str, Any], source: Mapping[str, Any]) -> list[ExpectedFile]:
     names = source.get("archives", [])
-    return [archive for archive in _expected(entry.get("archives", [])) if archive.name in names]
+    return [archive for archive in _expected_files(entry.get("archives", [])) if archive.name in names]
 
 
 def _all_good(folder: Path, files: list[ExpectedFile], *, delete_wrong: bool = False) -> bool:

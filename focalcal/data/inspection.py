@@ -6,10 +6,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from focalcal.data.prepared import SPLITS, PreparedData, class_counts
+from focalcal.common.samples import SPLITS
+from focalcal.data.prepared import PreparedData, class_counts
 
 _MOST_CLASSES = 10
-_SAMPLES_A_CLASS = 8
+_SAMPLES_PER_CLASS = 8
 _MOST_POINTS = 2000
 _COLUMN_INCHES = 3.5
 _STYLE = {"font.size": 7, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
@@ -77,11 +78,11 @@ def _mosaic(data: PreparedData, shown: list[int]) -> tuple[np.ndarray, int]:
     """Return the first training images of each class as one white-ruled image, and the height of a row."""
     channels, height, width = data.inputs.shape[1:]
     gap = max(1, height // 16)
-    shape = (len(shown) * (height + gap), _SAMPLES_A_CLASS * (width + gap), channels)
+    shape = (len(shown) * (height + gap), _SAMPLES_PER_CLASS * (width + gap), channels)
     mosaic = np.full(shape, 255, dtype=np.uint8)
     train_labels = data.labels[data.train_indices]
     for row, label in enumerate(shown):
-        samples = data.train_indices[train_labels == label][:_SAMPLES_A_CLASS]
+        samples = data.train_indices[train_labels == label][:_SAMPLES_PER_CLASS]
         for column, sample in enumerate(samples):
             top, left = row * (height + gap), column * (width + gap)
             mosaic[top : top + height, left : left + width] = data.inputs[sample].transpose(1, 2, 0)
@@ -99,13 +100,13 @@ def _density_plot(data: PreparedData, class_names: list[str]) -> Figure:
     width = edges[1] - edges[0]
     for label in _shown_classes(data):
         density = np.histogram(values[labels == label], bins=edges)[0] / (len(values) * width)
-        axes[0].stairs(density, edges, label=class_names[label], **_line(label))
+        axes[0].stairs(density, edges, label=class_names[label], **_class_line_style(label))
     axes[0].set_ylabel("density of x and class")
     axes[0].legend(title="class", frameon=False)
     if data.posterior is not None:
         order = np.argsort(data.inputs[:, 0], kind="stable")
         for label in _shown_classes(data):
-            axes[1].plot(data.inputs[order, 0], data.posterior[order, label], **_line(label))
+            axes[1].plot(data.inputs[order, 0], data.posterior[order, label], **_class_line_style(label))
         axes[1].set_ylabel("true posterior of class")
         axes[1].set_ylim(0, 1.02)
     axes[-1].set_xlabel("x")
@@ -147,7 +148,7 @@ def _shown_classes(data: PreparedData) -> list[int]:
     ).tolist()
 
 
-def _line(label: int) -> dict[str, object]:
+def _class_line_style(label: int) -> dict[str, object]:
     return {
         "color": _COLOURS[label % len(_COLOURS)],
         "ls": _LINE_STYLES[label % len(_LINE_STYLES)],

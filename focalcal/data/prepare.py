@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from focalcal.common.errors import UserError
+from focalcal.common.samples import SPLITS
 from focalcal.data import parsers, prepared, registry, splits, user_data
 from focalcal.data.digits import prepare_digits
 from focalcal.data.errors import SourceError
 from focalcal.data.fetch import obtain
-from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal.data.prepared import PreparedData
 from focalcal.data.synthetic import prepare_gaussian
 
 
@@ -27,7 +28,7 @@ class Preparation:
     """None where classes have only numbers."""
 
 
-def prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
+def prepare_dataset(spec: Mapping[str, Any], cache: Path) -> Preparation:
     """Return the dataset that `spec` (see `registry.job_spec`) describes; downloads are kept in `cache`."""
     try:
         preparation = _PREPARERS[spec["entry"]["kind"]](spec, cache)
@@ -37,7 +38,7 @@ def prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
     return preparation
 
 
-def record(spec: Mapping[str, Any], preparation: Preparation, path: Path) -> dict[str, Any]:
+def dataset_record(spec: Mapping[str, Any], preparation: Preparation, path: Path) -> dict[str, Any]:
     """Return the record kept beside the prepared file at `path`: identity, sizes, class counts, source."""
     data = preparation.data
     return {

@@ -15,10 +15,8 @@ import numpy as np
 
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
+from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
 
-SPLITS = ("train", "val", "test")
-FEWEST_SAMPLES = {"train": 1, "val": 2, "test": 2}
-"""Of each split; the report's intervals resample those that are evaluated."""
 POSTERIOR_SUM_TOLERANCE = 1e-6
 _CHUNK_BYTES = 1 << 20
 _LOCAL_HEADER_BYTES = 30
@@ -50,7 +48,7 @@ class PreparedData:
         return getattr(self, f"{split}_indices")
 
 
-def write(path: str | os.PathLike[str], data: PreparedData) -> None:
+def write_dataset(path: str | os.PathLike[str], data: PreparedData) -> None:
     """Write `data` to `path` atomically; the same arrays always give the same bytes."""
     validate(data)
     arrays = {field.name: np.asarray(getattr(data, field.name)) for field in fields(data)}
@@ -61,7 +59,7 @@ def write(path: str | os.PathLike[str], data: PreparedData) -> None:
         np.savez(partial, **arrays)
 
 
-def load(path: str | os.PathLike[str], *, memory_map: bool = False) -> PreparedData:
+def load_dataset(path: str | os.PathLike[str], *, memory_map: bool = False) -> PreparedData:
     """Return the dataset in `path`; with `memory_map`, the inputs stay on disk, read-only, until touched."""
     path = Path(path)
     try:
@@ -112,7 +110,7 @@ def validate(data: PreparedData) -> None:
     _validate_inputs(data)
     count = len(data.inputs)
     if data.labels.dtype != np.int64 or data.labels.shape != (count,):
-        raise ValueError(f"labels must be int64 ({count},), not {_described(data.labels)}")
+        raise ValueError(f"labels must be int64 ({count},), not {_type_and_shape(data.labels)}")
     if data.classes < 2:
         raise ValueError(f"classes must be at least 2, not {data.classes}")
     if count and (data.labels.min() < 0 or data.labels.max() >= data.classes):
@@ -139,7 +137,8 @@ def _validate_inputs(data: PreparedData) -> None:
     is_features = inputs.dtype == np.float32 and inputs.ndim == 2
     if not (is_images or is_features):
         raise ValueError(
-            f"inputs must be uint8 (n, C, H, W) images or float32 (n, d) features, not {_described(inputs)}"
+            f"inputs must be uint8 (n, C, H, W) images or float32 (n, d) features, "
+            f"not {_type_and_shape(inputs)}"
         )
     if 0 in inputs.shape:
         raise ValueError(f"inputs must not be empty, but have shape {inputs.shape}")
@@ -148,7 +147,7 @@ def _validate_inputs(data: PreparedData) -> None:
     for name in ("mean", "std"):
         values = getattr(data, name)
         if values.dtype != np.float32 or values.shape != (inputs.shape[1],):
-            raise ValueError(f"{name} must be float32 ({inputs.shape[1]},), not {_described(values)}")
+            raise ValueError(f"{name} must be float32 ({inputs.shape[1]},), not {_type_and_shape(values)}")
     if not (np.isfinite(data.mean).all() and np.isfinite(data.std).all() and (data.std > 0).all()):
         raise ValueError(f"mean must be finite and std positive, not {data.mean} and {data.std}")
 
@@ -161,7 +160,7 @@ def _validate_splits(data: PreparedData) -> None:
         if indices.dtype != np.int64 or indices.ndim != 1 or indices.size < FEWEST_SAMPLES[split]:
             raise ValueError(
                 f"{split}_indices must be int64 (m,) with m, the number of {split} samples, "
-                f"at least {FEWEST_SAMPLES[split]}, not {_described(indices)}"
+                f"at least {FEWEST_SAMPLES[split]}, not {_type_and_shape(indices)}"
             )
         if indices.min() < 0 or indices.max() >= count:
             raise ValueError(
@@ -174,13 +173,13 @@ def _validate_splits(data: PreparedData) -> None:
 
 def _validate_posterior(posterior: np.ndarray, count: int, classes: int) -> None:
     if posterior.dtype != np.float64 or posterior.shape != (count, classes):
-        raise ValueError(f"posterior must be float64 ({count}, {classes}), not {_described(posterior)}")
+        raise ValueError(f"posterior must be float64 ({count}, {classes}), not {_type_and_shape(posterior)}")
     error = np.abs(posterior.sum(axis=1) - 1).max()
     if not (error <= POSTERIOR_SUM_TOLERANCE and posterior.min() >= 0):
         raise ValueError(f"posterior rows must be >= 0 and sum to 1; the worst row is off by {error:.3g}")
 
 
-def _described(array: np.ndarray) -> str:
+def _type_and_shape(array: np.ndarray) -> str:
     return f"{array.dtype} {array.shape}"
 
 

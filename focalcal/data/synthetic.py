@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal.common.samples import SPLITS
+from focalcal.data.prepared import PreparedData
 
 # C21 section 5.2 shows its one-dimensional, three-class distribution only as a picture (Fig. 3a), without
 # numbers. These three overlapping classes are our choice in its spirit: each class wins somewhere, every
@@ -72,22 +73,6 @@ def gauss10(noise: float = 1.0) -> GaussianClasses:
 
 
 PROBLEMS = {"gauss-3": gauss3, "gauss-10": gauss10}
-
-
-def gauss3_posterior(x: np.ndarray, noise: float = 1.0) -> np.ndarray:
-    """Return p(class | x) of `gauss3`, float64 (n, 3), at the points x, (n,) or (n, 1)."""
-    return gauss3(noise).posterior(np.asarray(x, dtype=np.float64).reshape(-1, 1))
-
-
-def gauss10_posterior(x: np.ndarray, noise: float = 1.0) -> np.ndarray:
-    """Return p(class | x) of `gauss10`, float64 (n, 10), at the points x, (n, 16)."""
-    return gauss10(noise).posterior(x)
-
-
-def bayes_error(problem: GaussianClasses, count: int, seed: int = 0) -> float:
-    """Return the Bayes error, estimated as the mean of 1 - max_k p(k | x) over `count` samples."""
-    features, _ = problem.sample(count, np.random.RandomState(seed))
-    return float(1 - problem.posterior(features).max(axis=1).mean())
 
 
 def prepare_gaussian(name: str, sizes: Mapping[str, int], seed: int, noise: float) -> PreparedData:

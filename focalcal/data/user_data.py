@@ -11,7 +11,8 @@ import numpy as np
 
 from focalcal.common import npz
 from focalcal.common.errors import UserError
-from focalcal.data.prepared import FEWEST_SAMPLES, SPLITS, PreparedData
+from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
+from focalcal.data.prepared import PreparedData
 from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
 
@@ -270,7 +271,7 @@ def _read_image(file: Path, image_size: int | None, greyscale: bool) -> np.ndarr
 
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
-    arrays = npz.read(path)
+    arrays = npz.read_npz(path)
     needed = ("inputs", "labels") if "inputs" in arrays else ("x_train", "y_train", "x_test", "y_test")
     allowed = _WHOLE_ARRAYS if "inputs" in arrays else _SPLIT_ARRAYS
     if missing := [name for name in needed if name not in arrays]:

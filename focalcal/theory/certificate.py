@@ -148,16 +148,18 @@ def _proof_touching_inside(gamma: float, touching: float) -> dict[str, Any]:
 
     # a straight line that is below k s at both ends of the range is below it in between
     for end in (left, right):
-        _require(slope * _exact(end) > jet[0] + jet[1] * (_exact(end) - star), f"tangent at s = {end!r}")
+        _require_proved(
+            slope * _exact(end) > jet[0] + jet[1] * (_exact(end) - star), f"tangent at s = {end!r}"
+        )
     return {
         "lower_constant": repr(lower_constant),
         "lower_constant_formula": f"a float64 below logit FC(s*)/s* = {(ball + 1 - attained).str(25)}",
         "touches_at": touching,
         "highest_temperature": (1 / _exact(lower_constant)).str(25),
         "ranges": [
-            _boxes("G' below k", 0.0, near, lambda box: log_ratio(_variable(box))[1] < slope),
+            _proof_on_boxes("G' below k", 0.0, near, lambda box: log_ratio(_variable(box))[1] < slope),
             _middle("k s - G(s) above 0", near, left, gap),
-            _boxes("G'' below 0", left, right, lambda box: log_ratio(_variable(box))[2] < 0),
+            _proof_on_boxes("G'' below 0", left, right, lambda box: log_ratio(_variable(box))[2] < 0),
             _middle("k s - G(s) above 0", right, tail_start, gap),
             _tail(tail_start, "G < log(1 + gamma) <= k s"),
         ],
@@ -191,7 +193,7 @@ def _w_ranges() -> list[dict[str, Any]]:
     # in the tail a(s) < 1, a(-s) < (s + 1) e^-s, s (s + 1) e^-s falls, a(s) grows and a(-s) falls
     start = _exact(tail_start)
     near, far = _a(_variable(start))[0], _a(-_variable(start))[0]
-    _require(2 * a1 * start * (start + 1) * (-start).exp() < (near - far) * log2**2, "tail of W")
+    _require_proved(2 * a1 * start * (start + 1) * (-start).exp() < (near - far) * log2**2, "tail of W")
     return [
         _near_zero("third derivative of W below 0; W, W', W'' vanish at 0", lambda u: -negated(u), 3),
         _middle("-W above 0", NEAR_ZERO, tail_start, negated),
@@ -201,7 +203,7 @@ def _w_ranges() -> list[dict[str, Any]]:
 
 def _near_zero(method: str, function: Callable[[arb_series], arb_series], order: int) -> dict[str, Any]:
     """Return the record of `function`'s derivative of that order being negative on [0, NEAR_ZERO]."""
-    return _boxes(method, 0.0, NEAR_ZERO, lambda box: function(_variable(box))[order] < 0)
+    return _proof_on_boxes(method, 0.0, NEAR_ZERO, lambda box: function(_variable(box))[order] < 0)
 
 
 def _middle(
@@ -215,10 +217,10 @@ def _middle(
         slope = function(_variable(box))[1]
         return bool(value + slope * (box - centre) > 0)
 
-    return _boxes(method, start, end, positive)
+    return _proof_on_boxes(method, start, end, positive)
 
 
-def _boxes(method: str, start: float, end: float, holds: Callable[[arb], bool]) -> dict[str, Any]:
+def _proof_on_boxes(method: str, start: float, end: float, holds: Callable[[arb], bool]) -> dict[str, Any]:
     """Return the record of `holds` on a cover of [start, end] by boxes, halved until each is proved."""
     pending, proved = [(start, end)], 0
     while pending:
@@ -238,7 +240,7 @@ def _tail(start: float, method: str) -> dict[str, Any]:
     return {"from": start, "to": None, "method": method, "boxes": 0}
 
 
-def _require(condition: bool, what: str) -> None:
+def _require_proved(condition: bool, what: str) -> None:
     """Raise ArithmeticError unless `condition` was proved."""
     if not condition:
         raise ArithmeticError(f"could not prove the {what}")

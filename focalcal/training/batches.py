@@ -13,7 +13,7 @@ from focalcal.training.recipes import Recipe
 
 
 @dataclass(frozen=True)
-class Split:
+class ResidentSplit:
     """The samples of one split on the device."""
 
     inputs: Tensor
@@ -26,7 +26,7 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def head(self, count: int) -> "Split":
+    def head(self, count: int) -> "ResidentSplit":
         """Return the first samples."""
         return replace(self, inputs=self.inputs[:count], labels=self.labels[:count])
 
@@ -39,7 +39,7 @@ class Split:
         return rows.view(inputs.shape).permute(0, 3, 1, 2)
 
 
-def resident_split(data: PreparedData, indices: np.ndarray, device: torch.device) -> Split:
+def resident_split(data: PreparedData, indices: np.ndarray, device: torch.device) -> ResidentSplit:
     """Return the samples `indices` of `data`, copied to `device` once."""
     inputs = torch.from_numpy(np.take(data.inputs, indices, axis=0))
     mean, std = torch.tensor(data.mean), torch.tensor(data.std)
@@ -47,7 +47,7 @@ def resident_split(data: PreparedData, indices: np.ndarray, device: torch.device
         inputs = inputs.permute(0, 2, 3, 1).contiguous()
         mean, std = (255 * values.repeat(inputs.shape[2]) for values in (mean, std))
     labels = torch.from_numpy(data.labels[indices])
-    return Split(inputs.to(device), labels.to(device), mean.to(device), std.to(device))
+    return ResidentSplit(inputs.to(device), labels.to(device), mean.to(device), std.to(device))
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def derived_seed(seed: int, epoch: int) -> int:
 
 
 def training_batches(
-    split: Split, draw: EpochDraw, recipe: Recipe, first_batch: int = 0
+    split: ResidentSplit, draw: EpochDraw, recipe: Recipe, first_batch: int = 0
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield (inputs, labels) of the epoch's batches from `first_batch` on, augmented by the recipe."""
     size = recipe.batch_size
@@ -88,7 +88,7 @@ def training_batches(
         yield split.normalised(inputs), split.labels[chosen]
 
 
-def evaluation_batches(split: Split, size: int) -> Iterator[Tensor]:
+def evaluation_batches(split: ResidentSplit, size: int) -> Iterator[Tensor]:
     """Yield the network inputs of `split` in order, `size` at a time."""
     for start in range(0, len(split), size):
         yield split.normalised(split.inputs[start : start + size])

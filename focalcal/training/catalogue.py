@@ -42,7 +42,7 @@ LOSSES = {
     "focal-sched-532": LossKind("focal_scheduled", "M20: gamma 5, then 3, then 2", gammas=(5.0, 3.0, 2.0)),
     "focal-sched-531": LossKind("focal_scheduled", "M20: gamma 5, then 3, then 1", gammas=(5.0, 3.0, 1.0)),
     "adafocal": LossKind("adafocal", "gamma of each confidence bin follows its calibration gap"),
-    "brier": LossKind("brier", "squared error of the probabilities", risk_gamma=0.0, reduction="mean"),
+    "brier": LossKind("brier_loss", "squared error of the probabilities", risk_gamma=0.0, reduction="mean"),
     "mmce": LossKind("mmce", "cross-entropy + 2 MMCE, weighted, as in its paper"),
     "mmce-authors": LossKind("mmce_authors", "cross-entropy + 2 MMCE, as in the released code"),
     "ls": LossKind(

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from focalcal.common.samples import SPLITS
 from focalcal.training.adafocal import equal_mass_gaps
 
-SPLITS = ("train", "val", "test")
 METRICS = (
     "loss", "nll", "nll_correct", "nll_incorrect", "entropy", "entropy_correct", "entropy_incorrect",
     "p_true", "p_true_correct", "p_true_incorrect", "error", "ece", "adaece",
@@ -62,7 +62,7 @@ def split_metrics(split: str, logits: Tensor, labels: Tensor, losses: Tensor) ->
     return {f"{split}_{name}": metrics[name] for name in METRICS}
 
 
-def reliability(logits: Tensor, labels: Tensor, bins: int = SNAPSHOT_BINS) -> dict[str, list[float]]:
+def snapshot_bins(logits: Tensor, labels: Tensor, bins: int = SNAPSHOT_BINS) -> dict[str, list[float]]:
     """Return count, mean confidence and accuracy of each equal-width confidence bin (lo, hi]."""
     confidence, predicted = torch.softmax(logits.double(), dim=1).max(dim=1)
     count, total, hits = _width_bins(confidence, predicted == labels, bins)

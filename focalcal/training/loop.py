@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from focalcal.data.prepared import PreparedData
-from focalcal.training.batches import EpochDraw, Split, derived_seed, resident_split, training_batches
+from focalcal.training.batches import EpochDraw, ResidentSplit, derived_seed, resident_split, training_batches
 from focalcal.training.checkpoint import Checkpoint, CheckpointFile
-from focalcal.training.history import reliability, split_metrics
+from focalcal.training.history import snapshot_bins, split_metrics
 from focalcal.training.models.build import initial_model, last_linear
-from focalcal.training.objective import Objective
+from focalcal.training.objective import TrainingObjective
 from focalcal.training.optimizers import make_optimizer
 from focalcal.training.prediction import predict
 from focalcal.training.recipes import learning_rate
@@ -64,7 +64,7 @@ class Trainer:
 
     def __init__(self, spec: RunSpec, data: PreparedData, device: torch.device) -> None:
         self.spec, self.recipe, self.device = spec, spec.recipe, device
-        self.objective = Objective(spec.loss, self.recipe)
+        self.objective = TrainingObjective(spec.loss, self.recipe)
         train, holdout = self._training_indices(data)
         self.train_split = resident_split(data, train, device)
         self.splits = {"val": resident_split(data, data.val_indices, device)}
@@ -165,7 +165,7 @@ class Trainer:
         if self.objective.is_adaptive:
             self.objective.end_epoch(*(evaluated if self.holdout is None else self._predicted(self.holdout)))
         if progress.epoch + 1 in self.recipe.snapshot_epochs:
-            bins = reliability(self.recorder.logits, self.recorder.labels)
+            bins = snapshot_bins(self.recorder.logits, self.recorder.labels)
             progress.snapshots.append({"epoch": progress.epoch + 1, "split": "train", **bins})
         progress.history.append(row)
         progress.epoch, progress.batch = progress.epoch + 1, 0
@@ -189,7 +189,7 @@ class Trainer:
         if not torch.isfinite(logits).all():
             raise _DivergedError(f"{name} logits are not finite after {self._position()}")
 
-    def _predicted(self, split: Split) -> tuple[Tensor, Tensor]:
+    def _predicted(self, split: ResidentSplit) -> tuple[Tensor, Tensor]:
         return predict(self.network, split, self.recipe.evaluation_batch_size), split.labels
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:

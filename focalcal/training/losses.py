@@ -113,7 +113,7 @@ def proper_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor
     return proper_focal_values(logits, labels, context.gamma)
 
 
-def brier(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
+def brier_loss(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
     """Return sum_k (p_k - [k = label])^2, (n,)."""
     probs = torch.softmax(logits, dim=1)
     return (probs - torch.nn.functional.one_hot(labels, logits.shape[1])).square().sum(dim=1)

@@ -9,7 +9,7 @@ from focalcal.training.catalogue import LOSSES, parse_loss
 from focalcal.training.recipes import Recipe
 
 
-class Objective:
+class TrainingObjective:
     """Values of a loss id under a recipe; AdaFocal's gammas move at the end of an epoch."""
 
     def __init__(self, loss_id: str, recipe: Recipe) -> None:

@@ -79,11 +79,11 @@ def make_plan(
     rows = []
     for (dataset, model, recipe), count in counts.items():
         speed = images_per_second.get(model, images_per_second["default"])
-        rows.append(_row(dataset, model, recipe, count, recipes[recipe], sizes[dataset], speed))
+        rows.append(_plan_row(dataset, model, recipe, count, recipes[recipe], sizes[dataset], speed))
     return rows
 
 
-def _row(
+def _plan_row(
     dataset: str,
     model: str,
     name: str,

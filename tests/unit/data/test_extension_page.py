@@ -57,7 +57,7 @@ def test_the_pages_datasets_can_be_prepared(project, name, shape, sizes):
     config = yaml.safe_load((project / f"{name}.yaml").read_text())
     spec = registry.job_spec(name, config["datasets"][name], project)
     fetch_data.main(["--spec", json.dumps(spec), "--output", "d.npz", "--record", "d.json"])
-    data = prepared.load("d.npz")
+    data = prepared.load_dataset("d.npz")
     assert data.inputs.shape[1:] == shape
     assert [len(data.indices(split)) for split in prepared.SPLITS] == sizes
     assert data.classes == 3

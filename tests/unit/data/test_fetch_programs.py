@@ -6,7 +6,7 @@ import pytest
 
 from focalcal.common.errors import UserError
 from focalcal.data import fetch
-from focalcal.data.fetch import describe, obtain
+from focalcal.data.fetch import obtain, source_description
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from tests.unit.data.sources import CONTENT, entry_of, http, visible_files
@@ -142,7 +142,7 @@ def test_cifar10_from_each_of_its_forms_is_the_same(server, programs, quick, tmp
     ]
     for i, source in enumerate(sources):
         obtained = obtain("c", entry_of(source, files=files, archives=archives), tmp_path / str(i), quick)
-        assert obtained.source == describe(source)
+        assert obtained.source == source_description(source)
         for name, content in bins.items():
             assert (obtained.folder / name).read_bytes() == content
 

@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 from focalcal.common.errors import UserError
 from focalcal.data import inspection, prepared, registry, splits
-from focalcal.data.prepare import prepare
+from focalcal.data.prepare import prepare_dataset
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from workflow_scripts import fetch_data, inspect_data
@@ -24,7 +24,7 @@ def run_fetch(spec, folder):
     output, record = folder / "d.npz", folder / "d.json"
     arguments = ["--spec", json.dumps(spec), "--cache", str(folder / "cache")]
     fetch_data.main([*arguments, "--output", str(output), "--record", str(record)])
-    return prepared.load(output), json.loads(record.read_text())
+    return prepared.load_dataset(output), json.loads(record.read_text())
 
 
 def small_spec(name, train, test, validation, files, base, **parameters):
@@ -182,18 +182,18 @@ def test_a_spec_without_sources_uses_those_of_the_registry(monkeypatch, tmp_path
 
     monkeypatch.setattr("focalcal.data.prepare.obtain", remember)
     with pytest.raises(UserError, match="enough"):
-        prepare(registry.job_spec("cifar10-s"), tmp_path)
+        prepare_dataset(registry.job_spec("cifar10-s"), tmp_path)
     assert asked == [("cifar10", ["http", "http", "npm", "http"], tmp_path)]
     with pytest.raises(UserError, match="enough"):
-        prepare(registry.job_spec("mine", {"base": "cifar10-s", "fraction": 0.2}), tmp_path)
+        prepare_dataset(registry.job_spec("mine", {"base": "cifar10-s", "fraction": 0.2}), tmp_path)
     assert asked[1] == asked[0]
 
 
 def test_a_variant_of_a_gaussian_problem_shares_validation_and_test(tmp_path):
     sizes = {"train": 50, "val": 30, "test": 40}
-    base = prepare(registry.job_spec("gauss-3", {"sizes": sizes}), tmp_path).data
+    base = prepare_dataset(registry.job_spec("gauss-3", {"sizes": sizes}), tmp_path).data
     spec = registry.job_spec("small", {"base": "gauss-3", "sizes": {**sizes, "train": 20}})
-    variant = prepare(spec, tmp_path).data
+    variant = prepare_dataset(spec, tmp_path).data
     assert len(variant.train_indices) == 20
     for split in ("val", "test"):
         np.testing.assert_array_equal(
@@ -255,7 +255,7 @@ def test_wrong_types_of_a_python_file_are_told(tmp_path, monkeypatch, change, me
     )
     monkeypatch.setattr(registry, "PROJECT_ROOT", tmp_path)
     with pytest.raises(UserError) as caught:
-        prepare(registry.job_spec("mine", {}, tmp_path), tmp_path)
+        prepare_dataset(registry.job_spec("mine", {}, tmp_path), tmp_path)
     assert str(caught.value) == message
 
 

@@ -9,9 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
-from focalcal.calibration import logits_io
 from focalcal.common.errors import UserError
-from focalcal.data import prepared, registry
+from focalcal.data import registry
 from focalcal.data.fetch import _CONVERTERS
 from focalcal.data.parsers import _PARSERS
 
@@ -264,11 +263,6 @@ def test_every_mistake_names_its_key(name, settings, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         registry.job_spec(name, settings, tmp_path)
     assert "\n" not in str(caught.value)
-
-
-def test_config_data_and_logits_need_as_many_samples():
-    assert registry.FEWEST_SAMPLES == prepared.FEWEST_SAMPLES
-    assert {registry.FEWEST_SAMPLES[split] for split in logits_io.SPLITS} == {logits_io.FEWEST_SAMPLES}
 
 
 def test_own_folder_and_npz(tmp_path):

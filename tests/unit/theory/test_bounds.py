@@ -174,7 +174,7 @@ def test_certificate_of_the_critical_gamma():
 
 def test_a_false_inequality_is_not_proved():
     with proof._working_precision(), pytest.raises(ArithmeticError, match="could not prove 'false'"):
-        proof._boxes("false", 0.0, 1.0, lambda box: box < 0.5)
+        proof._proof_on_boxes("false", 0.0, 1.0, lambda box: box < 0.5)
     # with a slope below the critical one the bound fails at once above the critical gamma
     with proof._working_precision():
         ball = proof._exact(7.0)

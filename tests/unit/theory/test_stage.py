@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from focalcal.common.errors import UserError
-from focalcal.theory.checks import Check, check_rows, simplex_sample
+from focalcal.theory.checks import TheoryCheck, check_rows, simplex_sample
 from focalcal.theory.settings import READ_BY, TheorySettings, job_settings, theory_settings
 from focalcal.theory.tables import csv_text
 from workflow_scripts import (
@@ -93,7 +93,7 @@ def test_csv_keeps_every_digit():
 
 
 def test_check_rows():
-    assert check_rows({"x": Check(1, "there")}) == [{"name": "x", "value": 1.0, "detail": "there"}]
+    assert check_rows({"x": TheoryCheck(1, "there")}) == [{"name": "x", "value": 1.0, "detail": "there"}]
 
 
 def test_simplex_sample():
