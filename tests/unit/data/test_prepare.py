@@ -1,4 +1,4 @@
-"""From a spec to the prepared file: every dataset, in small, through the real entry points."""
+"""From a spec to the prepared file: a small version of every dataset through the real entry points."""
 
 from workflow_scripts.entry import run
 
@@ -28,7 +28,7 @@ def run_fetch(spec, folder):
 
 
 def small_spec(name, train, test, validation, files, base, **parameters):
-    """Return the spec of an official dataset in small, served from `base`."""
+    """Return the spec of a small version of an official dataset, served from `base`."""
     spec = registry.job_spec(name)
     entry = {**spec["entry"], "counts": {"train": train, "test": test}, "files": files}
     entry["sources"] = [{"kind": "http", "base": base}]
@@ -244,7 +244,7 @@ def test_own_python_file(tmp_path, monkeypatch):
         ("mean=None", "dataset mine: mean must be a NumPy array, not NoneType; correct it"),
     ],
 )
-def test_wrong_types_of_a_python_file_are_told(tmp_path, monkeypatch, change, message):
+def test_wrong_types_of_a_python_file_are_reported(tmp_path, monkeypatch, change, message):
     (tmp_path / "datasets").mkdir()
     (tmp_path / "datasets" / "mine.py").write_text(
         "from dataclasses import replace\n"
@@ -292,7 +292,7 @@ def test_inspection(tmp_path, name):
     for label, row in enumerate(rows[1:-1]):
         assert row == [str(label), str(label), *(str(counts[split][label]) for split in prepared.SPLITS)]
     with Image.open(tmp_path / "d.png") as image:
-        # A column's width at 300 dots an inch, and more than a blank page.
+        # The width of a column at 300 dots per inch, and more bytes than a blank page.
         assert image.size[0] == 1050
         assert len(np.unique(np.asarray(image.convert("L")))) > 10
     assert (tmp_path / "d.pdf").read_bytes().startswith(b"%PDF")
@@ -317,7 +317,7 @@ def test_inspection_leaves_the_log_readable(tmp_path, caplog):
 def test_the_grid_shows_the_first_training_images_of_each_class(small_data):
     mosaic, pitch = inspection._mosaic(small_data, [0, 1])
     assert pitch == 3
-    # Samples 4, 1, 2, 3 train; 4 and 2 are of class 0, so that 4 comes first in the upper row.
+    # Samples 4, 1, 2, 3 are for training; 4 and 2 have class 0, so 4 comes first in the upper row.
     np.testing.assert_array_equal(mosaic[:2, :3], small_data.inputs[4].transpose(1, 2, 0))
     np.testing.assert_array_equal(mosaic[:2, 4:7], small_data.inputs[2].transpose(1, 2, 0))
     np.testing.assert_array_equal(mosaic[3:5, :3], small_data.inputs[1].transpose(1, 2, 0))

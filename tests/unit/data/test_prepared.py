@@ -106,7 +106,7 @@ def features(data, values):
         ({"test_indices": np.array([6, 5])}, "splits must be disjoint; sample 5 is used 2 times"),
         ({"val_indices": np.array([0, 0])}, "splits must be disjoint; sample 0 is used 2 times"),
         ({"posterior": np.ones((8, 2), np.float32)}, r"posterior must be float64 \(8, 2\), not float32"),
-        ({"posterior": np.full((8, 2), 0.5001)}, "the worst row is off by 0.0002"),
+        ({"posterior": np.full((8, 2), 0.5001)}, "the largest error of a sum is 0.0002"),
         ({"posterior": np.tile([-0.5, 1.5], (8, 1))}, "posterior rows must be >= 0"),
         ({"posterior": np.full((8, 2), np.nan)}, "posterior rows must be >= 0"),
     ],

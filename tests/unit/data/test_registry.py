@@ -288,7 +288,7 @@ def test_own_folder_and_npz(tmp_path):
     assert registry.user_files(registry.job_spec("cifar10")) == []
 
 
-def test_a_folder_whose_name_is_not_utf8_is_told(tmp_path):
+def test_a_folder_whose_name_is_not_utf8_is_reported(tmp_path):
     (tmp_path / os.fsdecode(b"\xff\xfeclass")).mkdir()
     (tmp_path / "Käfer").mkdir()
     spec = registry.job_spec("own", {"folder": str(tmp_path)})
