@@ -1,4 +1,4 @@
-"""Loading prepared data: ours against the obvious ways, as ratios of time; run as python -m bench.data."""
+"""Time to load prepared data, relative to simpler ways; run as python -m bench.data."""
 
 import json
 import tempfile
@@ -32,7 +32,7 @@ def cifar_like(count: int) -> PreparedData:
 
 
 def fastest(action: Callable[[], object]) -> float:
-    """Return the least seconds that the action took."""
+    """Return the shortest time of the action, in seconds."""
     times = []
     for _ in range(REPETITIONS):
         begin = time.perf_counter()

@@ -36,7 +36,7 @@ EXTREMES = (0.0, 1.0, -30.0, 100.0, 1e4, -1e30, 3e38, -3e38)
 
 
 def values(loss_id, logits=LOGITS, labels=LABELS, epoch=0):
-    """Values in the dtype of `logits`: the objective's cast to float32 is bypassed for float64 checks."""
+    """Return values in the dtype of `logits`, without the objective's cast to float32."""
     objective = TrainingObjective(loss_id, RECIPE)
     objective.start_epoch(epoch)
     return objective.function(logits, labels, objective.context)
@@ -53,7 +53,7 @@ def scalar_focal(p, gamma):
 
 
 def scalar_loss(loss_id, row, label, epoch=0):  # noqa: PLR0911 (one formula a line)
-    """The formula of one sample in plain float64, straight from the papers."""
+    """Return the papers' formula for one sample in plain float64."""
     parsed = parse_loss(loss_id)
     probs = softmax(row)
     p = probs[label]
@@ -195,7 +195,7 @@ def test_mmce_by_hand(loss_id, variant):
 
 
 def test_mmce_of_one_kind_of_samples():
-    """All correct: the paper's sum over correct pairs remains; the released code returns nothing."""
+    """All correct: the paper's sum over correct pairs remains; the released code returns 0."""
     logits = torch.log(torch.tensor([[0.9, 0.1], [0.9, 0.1]], dtype=torch.float64))
     labels = torch.tensor([0, 0])
     assert losses.mmce_penalty(logits, labels, "paper").item() == pytest.approx(0.1, rel=1e-6)
@@ -204,7 +204,7 @@ def test_mmce_of_one_kind_of_samples():
         losses.mmce_penalty(logits, labels, "other")
 
 
-def test_reduction_is_the_recipes_but_brier_is_a_mean():
+def test_reduction_is_the_recipes_except_for_brier_which_is_a_mean():
     recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, reduction="sum")
     sample_losses = torch.tensor([1.0, 2.0, 6.0])
     assert TrainingObjective("ce", recipe).reduce(sample_losses).item() == 9.0
