@@ -4,7 +4,7 @@ Notation: a(s) = e^s log(1 + e^-s), G(s) = log((1 + gamma a(s)) / (1 + gamma a(-
 K24 Sec. 3.2: logit FC(s) = (gamma + 1) s - G(s), an odd function, so that s > 0 is enough.
 
 Theorem A (one gamma). c s <= logit FC(s) <= (gamma + 1) s for all s > 0, with c = gamma + 1 - k. The right
-side is G >= 0: a grows, because log(1 + x) > x / (1 + x). The left side is G(s) <= k s, on three ranges:
+side is G >= 0: a increases, because log(1 + x) > x / (1 + x). The left side is G(s) <= k s, on three ranges:
 
   near 0  if k = k1 = 2 gamma a1 / (1 + gamma L): G is odd, G(s) = k1 s + G'''(t) s^3 / 6, and G''' < 0;
           if k > k1: G' < k;
@@ -14,8 +14,8 @@ side is G >= 0: a grows, because log(1 + x) > x / (1 + x). The left side is G(s)
 
 Theorem B (all gamma). k = k1 holds for all s > 0 exactly when 0 < gamma <= gamma_c, the critical gamma. Let
 H(gamma) = k1 s - G(s); dH/dgamma has the sign of W gamma^2 + V gamma + D, where D = 2 a1 s - (a(s) - a(-s))
-and W = 2 a1 s a(s) a(-s) - (a(s) - a(-s)) L^2. D > 0 > W for all s > 0, so H rises from H(0) = 0 and then
-falls: H(gamma_c) >= 0 gives H > 0 below gamma_c. At gamma_c the s^3 term of G vanishes and the s^5 term
+and W = 2 a1 s a(s) a(-s) - (a(s) - a(-s)) L^2. D > 0 > W for all s > 0, so H increases from H(0) = 0 and then
+decreases: H(gamma_c) >= 0 gives H > 0 below gamma_c. At gamma_c the s^3 term of G vanishes and the s^5 term
 decides near 0; above it the s^3 term is positive and the bound fails near 0.
 
 Every inequality is checked with ball arithmetic (Arb, through python-flint), which rounds outwards.
@@ -146,7 +146,7 @@ def _proof_touching_inside(gamma: float, touching: float) -> dict[str, Any]:
     def gap(u: arb_series) -> arb_series:
         return slope * u - _log_ratio(u, ball)
 
-    # a straight line that is below k s at both ends of the range is below it in between
+    # a straight line below k s at both ends of the range is below it in between
     for end in (left, right):
         _require_proved(
             slope * _exact(end) > jet[0] + jet[1] * (_exact(end) - star), f"tangent at s = {end!r}"
@@ -190,7 +190,7 @@ def _w_ranges() -> list[dict[str, Any]]:
     def negated(u: arb_series) -> arb_series:
         return (_a(u) - _a(-u)) * log2**2 - 2 * a1 * u * _a(u) * _a(-u)
 
-    # in the tail a(s) < 1, a(-s) < (s + 1) e^-s, s (s + 1) e^-s falls, a(s) grows and a(-s) falls
+    # in the tail a(s) < 1, a(-s) < (s + 1) e^-s, s (s + 1) e^-s decreases, a(s) increases and a(-s) decreases
     start = _exact(tail_start)
     near, far = _a(_variable(start))[0], _a(-_variable(start))[0]
     _require_proved(2 * a1 * start * (start + 1) * (-start).exp() < (near - far) * log2**2, "tail of W")
@@ -221,7 +221,7 @@ def _middle(
 
 
 def _proof_on_boxes(method: str, start: float, end: float, holds: Callable[[arb], bool]) -> dict[str, Any]:
-    """Return the record of `holds` on a cover of [start, end] by boxes, halved until each is proved."""
+    """Return the record of `holds` on boxes that cover [start, end], halved until each is proved."""
     pending, proved = [(start, end)], 0
     while pending:
         low, high = pending.pop()
@@ -236,7 +236,7 @@ def _proof_on_boxes(method: str, start: float, end: float, holds: Callable[[arb]
 
 
 def _tail(start: float, method: str) -> dict[str, Any]:
-    """Return the record of an inequality that needs no boxes from `start` to infinity."""
+    """Return the record of an inequality that holds from `start` to infinity without boxes."""
     return {"from": start, "to": None, "method": method, "boxes": 0}
 
 
@@ -295,7 +295,7 @@ def _float_below(number: arb) -> float:
 
 @contextlib.contextmanager
 def _working_precision() -> Iterator[None]:
-    """Set the precision and the length of Taylor jets, and put back what was there."""
+    """Set the precision and the length of Taylor jets, and restore them afterwards."""
     before = ctx.prec, ctx.cap
     ctx.prec, ctx.cap = PRECISION_BITS, TERMS
     try:

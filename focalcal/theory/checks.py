@@ -1,7 +1,7 @@
 """Named numbers that decide the papers' theoretical statements, for the claims ledger to compare.
 
-A check is a name, one number and a few words on where it occurs. "margin" checks are smallest slacks of an
-inequality (never below 0 if the statement holds), "excess" checks largest violations, the rest plain values.
+A check has a name, one number and a note on where it occurs. "margin" checks are the smallest slack of an
+inequality (never below 0 if the statement holds), "excess" checks the largest violation, the rest values.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Row = dict[str, float | str]
 
 @dataclass(frozen=True)
 class TheoryCheck:
-    """One number with a few words on what it is or where it occurs."""
+    """One number with a note on what it is or where it occurs."""
 
     value: float
     detail: str = ""
@@ -56,6 +56,6 @@ def simplex_sample(classes: int, size: int, seed: int = 0) -> np.ndarray:
     return rows / rows.sum(axis=1, keepdims=True)
 
 
-def _four_digits(place: np.ndarray | float) -> str:
-    """Return numbers in four significant digits."""
-    return ", ".join(f"{number:.4g}" for number in np.ravel(place))
+def _four_digits(numbers: np.ndarray | float) -> str:
+    """Return numbers with four significant digits."""
+    return ", ".join(f"{number:.4g}" for number in np.ravel(numbers))

@@ -95,7 +95,7 @@ def _footnote_2() -> dict[str, TheoryCheck]:
 
 
 def _figure_2() -> dict[str, TheoryCheck]:
-    """Return that the binary gap grows with gamma, and that 1000 classes can be overconfident."""
+    """Return the growth of the binary gap with gamma, and the overconfidence of 1000 classes."""
     eta = np.linspace(0.51, 0.999, 100)
     gaps = np.array([eta - minimiser_confidence(eta, 2, gamma) for gamma in sorted(GAMMAS)])
     many = np.geomspace(0.0011, 0.3, 60)
@@ -110,7 +110,7 @@ def _figure_2() -> dict[str, TheoryCheck]:
 
 
 def _slides() -> dict[str, TheoryCheck]:
-    """Return the slides' table: the minimiser where the truth is 0.9, and what Psi makes of it."""
+    """Return the slides' table: the minimiser for a true probability of 0.9, and Psi of it."""
     truth = binary_rows(np.array([0.9]))
     checks = {}
     for gamma in (1.0, 3.0, 5.0):
@@ -121,6 +121,6 @@ def _slides() -> dict[str, TheoryCheck]:
 
 
 def _least(parts: list[np.ndarray]) -> TheoryCheck:
-    """Return the least of all parts, with how many points were looked at."""
+    """Return the minimum over all parts, with the number of points."""
     values = np.concatenate(parts)
     return TheoryCheck(float(values.min()), f"least over {len(values)} points")

@@ -48,7 +48,7 @@ def _loss_shape() -> dict[str, TheoryCheck]:
 
 
 def _minimisers() -> dict[str, TheoryCheck]:
-    """Return the focal minimiser where the truth is 0.8 (Sec. 3.1)."""
+    """Return the focal minimiser for a true probability of 0.8 (Sec. 3.1)."""
     value = {gamma: float(psi_inverse([[0.8, 0.2]], gamma)[0, 0]) for gamma in (1e-6, 2.0, 1e6)}
     return {
         "k24_minimiser_of_08_at_gamma_2": TheoryCheck(value[2.0]),
@@ -58,7 +58,7 @@ def _minimisers() -> dict[str, TheoryCheck]:
 
 
 def _properness() -> dict[str, TheoryCheck]:
-    """Return the properness of L* for 2 classes and for more, and the binary formula of Prop. 2."""
+    """Return the properness of L* for 2 and for more classes, and the binary formula of Prop. 2."""
     checks = {}
     truth = binary_rows(np.linspace(0.02, 0.98, 49))
     guess = binary_rows(PROBABILITIES)

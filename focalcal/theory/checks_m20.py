@@ -60,7 +60,7 @@ def _proposition_2() -> dict[str, TheoryCheck]:
 
 
 def _lambert_branches() -> dict[str, TheoryCheck]:
-    """Return what App. B says of its Lambert argument: its least value, and the other branch's gamma."""
+    """Return the claims of App. B on its Lambert argument: its minimum, and the gamma of the other branch."""
     p0 = np.linspace(0.01, 0.99, 981)
     a, b = 1.0 - p0, p0 * np.log(p0)
     argument = -(a ** (1.0 - a / b)) / b * np.log(a)

@@ -9,7 +9,7 @@ Row = dict[str, float]
 
 
 def matching_rows(settings: TheorySettings) -> list[Row]:
-    """Return one row a class count, box and gamma: the closest temperature and the largest difference."""
+    """Return one row per class count, box and gamma: the closest temperature and the largest difference."""
     rows = []
     for classes in settings.matching_classes:
         rows += _rows_of_box(classes, settings.matching_max_logit, settings.matching_gammas)

@@ -1,4 +1,4 @@
-"""The stage's settings, checks and entry points."""
+"""Settings, checks and entry points of the theory stage."""
 
 from workflow_scripts.entry import run
 
@@ -143,7 +143,7 @@ def test_entry_points_write_what_they_say(tmp_path):
 
 
 def written(entry_point, spec, folder):
-    """Return what an entry point writes for a spec, option by option."""
+    """Return the files that an entry point writes for a spec, by option."""
     folder.mkdir()
     paths = {option: folder / option for option in OUTPUTS[entry_point]}
     entry_point.main(["--spec", spec, *(str(text) for pair in paths.items() for text in pair)])
