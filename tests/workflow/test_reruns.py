@@ -21,7 +21,7 @@ STAGE_OF_RULE = {
 
 
 def stages(planned):
-    """Return the stages that a dry run would rerun; rules of no other stage belong to reporting."""
+    """Return the stages that a dry run would rerun; rules of no stage in the table count as reporting."""
     theory = {rule for rule in planned if rule.startswith("theory")}
     assert not theory, "no test here changes the theory"
     return {STAGE_OF_RULE.get(rule, "reporting") for rule in planned}
