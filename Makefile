@@ -1,4 +1,4 @@
-# Each target sets up .venv by itself; the stamp makes that a no-op until requirements.txt changes.
+# Every target sets up .venv if needed; the stamp makes that a no-op until requirements.txt changes.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -12,7 +12,7 @@ demo: $(STAMP)
 	$(BIN)/snakemake --cores all
 	@echo "The report: $(CURDIR)/results/report.html"
 
-# Three processes on two cores: the tests on a cluster mostly wait. Where no cluster can be had they are skipped.
+# Three processes on two cores, since the cluster tests mostly wait. They are skipped if no cluster can be started.
 test: lint
 	$(BIN)/pytest -n 3 --dist loadgroup
 

@@ -1,4 +1,4 @@
-"""Loading prepared data: ours against the obvious ways, as ratios of time; run as python -m bench.data."""
+"""Time to load prepared data, relative to simpler ways; run as python -m bench.data."""
 
 import json
 import tempfile
@@ -32,7 +32,7 @@ def cifar_like(count: int) -> PreparedData:
 
 
 def fastest(action: Callable[[], object]) -> float:
-    """Return the least seconds that the action took."""
+    """Return the shortest time of the action, in seconds."""
     times = []
     for _ in range(REPETITIONS):
         begin = time.perf_counter()
@@ -52,13 +52,13 @@ def main() -> None:
     data = cifar_like(IMAGES)
     with tempfile.TemporaryDirectory() as folder:
         plain, packed = Path(folder) / "plain.npz", Path(folder) / "packed.npz"
-        prepared.write(plain, data)
+        prepared.write_dataset(plain, data)
         np.savez_compressed(packed, inputs=data.inputs, labels=data.labels)
-        ours = fastest(lambda: prepared.load(plain))
+        ours = fastest(lambda: prepared.load_dataset(plain))
         ratios = {
             "np.load / ours": fastest(lambda: load_all(plain)) / ours,
             "np.load of a compressed file / ours": fastest(lambda: load_all(packed)) / ours,
-            "memory-mapped / ours": fastest(lambda: prepared.load(plain, memory_map=True)) / ours,
+            "memory-mapped / ours": fastest(lambda: prepared.load_dataset(plain, memory_map=True)) / ours,
         }
     for name, ratio in ratios.items():
         print(f"{name:40} {ratio:6.2f}")

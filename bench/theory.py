@@ -1,7 +1,7 @@
 """The theory stage against straightforward implementations: `python -m bench.theory`.
 
-Ratios above 1 are in favour of focalcal. Times are processor time, the least of several repetitions taken in
-turn, which other load on the machine distorts least. Besides the time, the error of both ways is shown.
+Ratios above 1 favour focalcal. Times are the minimum processor time over alternating repetitions, which is
+least sensitive to other load. The errors of both implementations are shown as well.
 """
 
 import json
@@ -23,19 +23,19 @@ OUTPUT = Path(__file__).with_name("results") / "theory.json"
 
 
 def naive_psi(probs: np.ndarray, gamma: float) -> np.ndarray:
-    """Return Psi^gamma as the formula stands."""
+    """Return Psi^gamma straight from the formula."""
     h = probs / ((1 - probs) ** gamma - gamma * (1 - probs) ** (gamma - 1) * probs * np.log(probs))
     return h / h.sum(axis=1, keepdims=True)
 
 
 def naive_log_psi(logits: np.ndarray, gamma: float) -> np.ndarray:
-    """Return log Psi^gamma of a softmax as the formula stands."""
+    """Return log Psi^gamma of a softmax straight from the formula."""
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.log(naive_psi(odds / odds.sum(axis=1, keepdims=True), gamma))
 
 
 def least_seconds(functions: dict[str, Callable[[], Any]], repetitions: int) -> dict[str, float]:
-    """Return the least processor time of each function, repetitions taken in turn."""
+    """Return the minimum processor time of each function over alternating repetitions."""
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(repetitions):
         for name, function in functions.items():
@@ -46,7 +46,7 @@ def least_seconds(functions: dict[str, Callable[[], Any]], repetitions: int) -> 
 
 
 def wrong_rows(mapped: np.ndarray) -> int:
-    """Return how many rows are not a distribution: NaN, or not summing to 1."""
+    """Return the number of rows that are not distributions: NaN, or not summing to 1."""
     return int((~(np.abs(mapped.sum(axis=1) - 1) <= 1e-12)).sum())
 
 
@@ -78,7 +78,7 @@ def bench_psi() -> list[dict[str, float]]:
 
 
 def bench_bounds() -> list[dict[str, float]]:
-    """Return the exact bounds against K24's scan, in time and in what both find."""
+    """Return times and results of the exact bounds and of K24's scan."""
     rows = []
     for gamma in (0.5, 4.0, 10.0):
         slow = least_seconds({"scan": lambda gamma=gamma: scanned_temperatures(gamma)}, 1)["scan"]
@@ -95,13 +95,13 @@ def bench_bounds() -> list[dict[str, float]]:
 
 
 def _repeated(gamma: float) -> None:
-    """Compute the exact bounds many times, for a time that can be measured."""
+    """Compute the exact bounds often enough for a measurable time."""
     for _ in range(REPETITIONS):
         tightest_temperatures(gamma)
 
 
 def worst_error() -> float:
-    """Return the largest error of log_psi in units of what rounding of the input explains (1e-14 ...)."""
+    """Return the largest error of log_psi in units of the error explained by input rounding (1e-14 ...)."""
     mp.mp.dps = 50
     generator = np.random.default_rng(2)
     worst = 0.0
@@ -124,13 +124,13 @@ def worst_error() -> float:
 
 
 def main() -> None:
-    """Print the ratios and write them beside."""
+    """Print the ratios and write them to a file."""
     results = {
         "psi": bench_psi(),
         "bounds": bench_bounds(),
         "log_psi_error_over_allowed": worst_error(),
     }
-    print(f"Psi on {ROWS:,} x {CLASSES}: naive time / ours, and rows that are no distribution")
+    print(f"Psi on {ROWS:,} x {CLASSES}: naive time / ours, and rows that are not distributions")
     for row in results["psi"]:
         print(
             f"  gamma {row['gamma']:<4g} psi {row['psi_ratio']:.2f}   log_psi {row['log_psi_ratio']:.2f}"

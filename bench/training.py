@@ -1,11 +1,10 @@
-"""Speed of training, as ratios: our loop over bare compute, over the usual loop, losses over cross-entropy.
+"""Training speed as ratios: our loop to bare compute, our loop to the usual loop, losses to cross-entropy.
 
     python -m bench.training [--rounds N] [--threads N] [--batches N]
 
-ResNet-8, batches of 128 CIFAR-10-shaped images (random uint8: speed does not depend on what they show), fp32.
-A ratio is taken between neighbours in time: each timing of one contestant stands between two of the other, so
-that a machine whose speed drifts changes both alike; the median over rounds is reported. The usual loop
-trains in a process of its own: the settings that ours makes for its process are part of what is compared.
+ResNet-8, batches of 128 random uint8 images of CIFAR-10's shape, fp32. Timings of two contestants alternate,
+so that a drift in the speed of the machine affects both; the median ratio over rounds is reported. The usual
+loop trains in its own process, because the process settings of our loop are part of the comparison.
 """
 
 import argparse
@@ -57,9 +56,9 @@ PAIRS = {
     "usual loop / bare": ("usual ce", "bare"),
     "contiguous / channels-last, bare": ("bare contiguous", "bare"),
 }
-"""Ratio -> the two contestants, the second of which is the reference."""
+"""Ratio -> contestant and reference."""
 Work = Callable[[], object]
-"""Trains on the same number of images whenever it is called."""
+"""Trains on the same number of images at each call."""
 
 
 def main() -> None:
@@ -67,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--batches", type=int, default=8, help="batches of one timing")
+    parser.add_argument("--batches", type=int, default=8, help="batches per timing")
     arguments = parser.parse_args()
     configure_torch(_recipe(arguments.threads), CPU)
     data = _random_images(BATCH * arguments.batches)
@@ -115,7 +114,7 @@ def _random_images(train: int) -> prepared.PreparedData:
 
 
 def _bare(memory_format: torch.memory_format, batches: int) -> Work:
-    """Return forward, backward and step on one batch that is there already: the ceiling of any loop."""
+    """Return forward, backward and step on one batch in memory: an upper bound for any loop."""
     model = build_model("resnet8", SHAPE, CLASSES).to(memory_format=memory_format)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
     inputs = torch.randn(BATCH, *SHAPE).to(memory_format=memory_format)
@@ -141,7 +140,7 @@ def _ours(loss: str, data: prepared.PreparedData, threads: int) -> Work:
 
 
 def _usual_loops(threads: int, data: prepared.PreparedData) -> dict[str, Work]:
-    """Return the usual loop with each of `USUAL_LOSSES`, trained by another process when called."""
+    """Return the usual loop with each of `USUAL_LOSSES`, which trains in another process."""
     processes = multiprocessing.get_context("spawn")
     ours, theirs = processes.Pipe()
     processes.Process(target=_train_as_usual, args=(theirs, threads, data), daemon=True).start()
@@ -154,7 +153,7 @@ def _usual_loops(threads: int, data: prepared.PreparedData) -> dict[str, Work]:
 
 
 def _train_as_usual(orders: Connection, threads: int, data: prepared.PreparedData) -> None:
-    """Train an epoch with each loss that is ordered, and answer when it is done."""
+    """Train one epoch with each requested loss and reply when it is done."""
     torch.set_num_threads(threads)
     loops = {loss: _usual(loss, data) for loss in USUAL_LOSSES}
     with contextlib.suppress(EOFError):  # no more orders
@@ -204,7 +203,7 @@ def _usual(loss: str, data: prepared.PreparedData) -> Work:
             image = Image.fromarray(data.inputs[index].transpose(1, 2, 0))
             return transform(image), int(data.labels[index])
 
-    # No workers: on the few cores of a CPU run they take from the computation what they give to it.
+    # No workers: on a few CPU cores they compete with the computation.
     loader = torch.utils.data.DataLoader(Images(), batch_size=BATCH, shuffle=True, num_workers=0)
     model = _usual_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
@@ -251,18 +250,18 @@ def _usual_adafocal(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 class Stopwatch:
-    """Times contestants, all of them trained once before, and keeps every speed it saw."""
+    """Times contestants after one warm-up each, and keeps every measured speed."""
 
     def __init__(self, contestants: dict[str, Work], images: int) -> None:
         self._contestants = contestants
         self._images = images
         self.speeds: dict[str, list[float]] = {name: [] for name in contestants}
-        """Images a second of each contestant, one a timing."""
+        """Images per second of each contestant, one value per timing."""
         for work in contestants.values():
             work()
 
     def ratio(self, name: str, reference: str, rounds: int) -> float:
-        """Return how many times as fast as the reference a contestant is, the median over rounds."""
+        """Return the speed of a contestant relative to the reference, the median over rounds."""
         ratios, before = [], self._seconds(reference)
         for _ in range(rounds):
             seconds, after = self._seconds(name), self._seconds(reference)
@@ -279,7 +278,7 @@ class Stopwatch:
 
 
 def _startup_seconds(threads: int) -> float:
-    """Return the seconds from the start of `train` to its first batch on data of CIFAR-10's size."""
+    """Return the seconds from the start of `train` to its first batch, on data of CIFAR-10's size."""
     program = (
         "from workflow_scripts.train import main\n"
         "import os, sys\n"
@@ -292,7 +291,7 @@ def _startup_seconds(threads: int) -> float:
     spec = {"dataset": "random", "model": "resnet8", "loss": "ce", "seed": 0, "recipe": recipe}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        prepared.write(path / "data.npz", _random_images(60_000 - 2 * BATCH))
+        prepared.write_dataset(path / "data.npz", _random_images(60_000 - 2 * BATCH))
         outputs = [
             argument
             for name in ("checkpoint", "weights", "history", "record")

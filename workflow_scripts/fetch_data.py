@@ -10,7 +10,7 @@ from pathlib import Path
 from focalcal.common.io import write_json
 from focalcal.data import prepared
 from focalcal.data.fetch import cache_folder
-from focalcal.data.prepare import prepare, record
+from focalcal.data.prepare import dataset_record, prepare_dataset
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -24,9 +24,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--record", type=Path, required=True, help="its record, .json")
     arguments = parser.parse_args(argv)
 
-    preparation = prepare(arguments.spec, cache_folder(arguments.cache))
-    prepared.write(arguments.output, preparation.data)
-    write_json(arguments.record, record(arguments.spec, preparation, arguments.output))
+    preparation = prepare_dataset(arguments.spec, cache_folder(arguments.cache))
+    prepared.write_dataset(arguments.output, preparation.data)
+    write_json(arguments.record, dataset_record(arguments.spec, preparation, arguments.output))
 
 
 if __name__ == "__main__":

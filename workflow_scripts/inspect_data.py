@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--table", type=Path, required=True, help="class counts, .csv")
     arguments = parser.parse_args(argv)
 
-    data = prepared.load(arguments.data, memory_map=True)
+    data = prepared.load_dataset(arguments.data, memory_map=True)
     record = json.loads(arguments.record.read_text("utf-8"))
     figures = [arguments.figure, arguments.figure.with_suffix(".pdf")]
     with ExitStack() as stack:

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     spec = spec_from_json(arguments.spec)
     device = choose_device(spec.recipe)
     configure_torch(spec.recipe, device)
-    data = prepared.load(arguments.data, memory_map=True)
+    data = prepared.load_dataset(arguments.data, memory_map=True)
     origin = provenance("workflow_scripts/train.py", PACKAGES)
     run_identity = {"spec": json.loads(arguments.spec), "data_checksum": prepared.checksum(arguments.data)}
     checkpoint = CheckpointFile(arguments.checkpoint, run_identity | {"code": origin["code"]})

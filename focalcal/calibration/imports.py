@@ -105,7 +105,7 @@ def _read_arrays(path: Path) -> dict[str, NDArray]:
 
 
 def _read_npz(path: Path) -> dict[str, NDArray]:
-    return _named(npz.read(path))
+    return _named(npz.read_npz(path))
 
 
 def _read_safetensors(path: Path) -> dict[str, NDArray]:

@@ -1,13 +1,13 @@
 """Digests of the code that a result depends on, so that an edit reruns what it can change and nothing else.
 
 Snakemake sees a changed `shell:` command but not a changed module behind it. `code_version` closes that gap:
-it follows an entry point's imports through this repository and returns one `path=digest` string a file. As
+it follows an entry point's imports through this repository and returns one `path=digest` string per file. As
 rule params, those strings make Snakemake rerun the rule when a digest changes, and its reason line then names
 exactly the changed files.
 
-A digest is taken over the syntax tree without comments, layout and docstrings, those of constants and fields
-among them, so that only an edit which can change behaviour changes it. It does not depend on modification
-times, the checkout's location or the Python version.
+A digest covers the syntax tree without comments, layout and docstrings (including those of constants and
+fields), so only an edit that can change behaviour changes it. It does not depend on modification times, the
+checkout's location or the Python version.
 """
 
 import ast
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 DIGEST_CHARACTERS = 16
 
-# Details of a syntax tree that differ between spellings or Python versions of the same program.
+# Fields of a syntax tree that differ between spellings or Python versions of the same program.
 _IGNORED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
 
 
@@ -38,7 +38,7 @@ def code_version(root: Path, entry_point: str, *others: str) -> tuple[str, ...]:
 
 
 def import_closure(root: Path, entry_point: str) -> tuple[str, ...]:
-    """Return the sorted relative paths of `entry_point` and all it imports from `root`, transitively.
+    """Return the sorted relative paths of `entry_point` and everything it imports below `root`, transitively.
 
     Imports inside functions count. Those under `if TYPE_CHECKING:` do not: they never run.
     """
@@ -60,7 +60,7 @@ class _Module(NamedTuple):
 
 @functools.cache
 def _module(root: Path, path: str) -> _Module:
-    """Return what is known of one module. Its syntax tree is not kept: hundreds of them slow Python down."""
+    """Return the digest and imports of one module. Keeping hundreds of syntax trees slows Python down."""
     tree = ast.parse((root / path).read_text(encoding="utf-8"), filename=path)
     names = set(_imported_names(tree, path))
     imports = tuple(sorted({found for name in names for found in _modules_of(root, name)}))
@@ -79,12 +79,12 @@ def _shorten(content: bytes) -> str:
 
 
 def _spell_out(node: object, parts: list[str]) -> None:
-    """Append a spelling of a syntax tree that is the same for two trees exactly when they are one program."""
+    """Append a spelling of a syntax tree, the same for two trees exactly when they are one program."""
     if isinstance(node, ast.AST):
         parts.append(f"({type(node).__name__}")
         for field in node._fields:
             value = _without_docstrings(getattr(node, field, None))
-            # An empty field is left out: a newer Python's extra optional fields are then invisible.
+            # Empty fields are skipped, so optional fields added by a newer Python do not matter.
             if field not in _IGNORED_FIELDS and value is not None and value != []:
                 parts.append(field)
                 _spell_out(value, parts)
@@ -109,7 +109,7 @@ def _is_bare_string(item: object) -> bool:
 
 
 def _imported_names(tree: ast.Module, path: str) -> Iterator[str]:
-    """Yield each dotted name a module imports; `from a import b` gives `a.b`, be b a module or not."""
+    """Yield each dotted name a module imports; `from a import b` gives `a.b` even if b is not a module."""
     package = Path(path).parent.parts
     for node in _running_statements(tree):
         if isinstance(node, ast.Import):
@@ -122,13 +122,13 @@ def _imported_names(tree: ast.Module, path: str) -> Iterator[str]:
 
 
 def _running_statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield the statements of a tree, but for the bodies of `if TYPE_CHECKING:`."""
+    """Yield the statements of a tree except the bodies of `if TYPE_CHECKING:`."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         yield node
         children = node.orelse if _is_for_types(node) else ast.iter_child_nodes(node)
-        # No expression holds an import, and most nodes of a tree are expressions.
+        # Expressions contain no imports, and most nodes of a tree are expressions.
         waiting.extend(child for child in children if not isinstance(child, ast.expr))
 
 
@@ -145,7 +145,7 @@ def _modules_of(root: Path, name: str) -> tuple[str, ...]:
     """Return the files below `root` that importing a dotted name runs: its packages and the module."""
     package, _, _ = name.rpartition(".")
     above = _modules_of(root, package) if package else ()
-    if package and not above and not (root / package.replace(".", "/")).is_dir():  # not of this repository
+    if package and not above and not (root / package.replace(".", "/")).is_dir():  # outside this repository
         return ()
     base = name.replace(".", "/")
     candidates = (f"{base}/__init__.py", f"{base}.py")

@@ -2,4 +2,4 @@
 
 
 class UserError(Exception):
-    """A mistake of the user's, told in one line: what is wrong, its value, what is allowed, the repair."""
+    """A user's mistake, explained in one line: what is wrong, its value, what is allowed, the repair."""

@@ -1,4 +1,4 @@
-"""Atomic writes: a reader sees the old file or the whole new one, never a half, whenever the writer dies."""
+"""Atomic writes: a reader sees the old file or the complete new one, even if the writer is killed."""
 
 import contextlib
 import json
@@ -11,10 +11,10 @@ from typing import Any
 
 @contextlib.contextmanager
 def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; it takes `path`'s name when the block ends without an error.
+    """Yield a temporary path beside `path`; it is renamed to `path` when the block ends without an error.
 
-    The suffix is kept, so that libraries which choose a format by it write the right one. On an error, or a
-    kill, `path` is as it was before.
+    The suffix is kept for libraries that choose the format by it. After an error or a kill, `path` is
+    unchanged.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` to `path` atomically, as UTF-8 with Unix line ends."""
+    """Write `text` to `path` atomically, as UTF-8 with Unix line endings."""
     with atomic_output(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="\n")
 

@@ -1,4 +1,4 @@
-"""Plain arrays of a `.npz` file that may come from anywhere."""
+"""Safe reading of `.npz` files from untrusted sources."""
 
 import zipfile
 import zlib
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from focalcal.common.errors import UserError
 
 
-def read(path: Path) -> dict[str, NDArray]:
-    """Return all arrays of a `.npz` file; pickled objects are refused, and any damage is a UserError."""
+def read_npz(path: Path) -> dict[str, NDArray]:
+    """Return all arrays of a `.npz` file; raise UserError if it is damaged or holds pickled objects."""
     try:
         # Opened here, since np.load leaves a damaged zip file open.
         with path.open("rb") as file:
             return _arrays_of(np.load(file, allow_pickle=False), path)
     except FileNotFoundError:
-        raise UserError(f"{path} is no file; allowed: an existing file; correct the path") from None
+        raise UserError(f"{path} does not exist; allowed: an existing file; correct the path") from None
     # The zip module raises RuntimeError for an encrypted file or an unknown compression.
     except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         if "pickle" in str(error).lower():
             raise UserError(
-                f"{path} holds pickled objects, which may run code when read; allowed: plain arrays; "
+                f"{path} holds pickled objects, which could run code when loaded; allowed: plain arrays; "
                 f"save them with np.savez"
             ) from None
         raise UserError(
@@ -33,11 +33,13 @@ def read(path: Path) -> dict[str, NDArray]:
 
 def _arrays_of(loaded: Any, path: Path) -> dict[str, NDArray]:
     if isinstance(loaded, np.ndarray):
-        raise UserError(f"{path} holds one array without a name; allowed: what np.savez writes; write it so")
+        raise UserError(
+            f"{path} holds one array without a name; allowed: what np.savez writes; save it with np.savez"
+        )
     arrays = {name: loaded[name] for name in loaded.files}
     for name, value in arrays.items():
         if not isinstance(value, np.ndarray):
             raise UserError(
-                f"{path} holds {name!r}, which is no array; allowed: what np.savez writes; drop it"
+                f"{path} holds {name!r}, which is not an array; allowed: what np.savez writes; remove it"
             )
     return arrays

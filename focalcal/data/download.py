@@ -1,4 +1,4 @@
-"""One file over HTTP: resumed, retried, watched for slowness, and verified before it takes its name."""
+"""Download of one file over HTTP: resumed, retried, abandoned if too slow, verified before it is renamed."""
 
 import http.client
 import logging
@@ -21,13 +21,13 @@ _CHUNK_BYTES = 1 << 18
 _TEMPORARY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _RANGE_NOT_SATISFIABLE = 416
 _PARTIAL_CONTENT = 206
-# A file of unknown size stops here, so that a server which never ends cannot fill the disk.
+# Limit for files of unknown size, so that an endless response cannot fill the disk.
 _LARGEST_UNKNOWN_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class ExpectedFile:
-    """What a file must be: its name, and its size in bytes and checksum ("sha256:HEX") where known."""
+    """The name of a file and, if known, its size in bytes and checksum ("sha256:HEX")."""
 
     name: str
     size: int | None = None
@@ -36,19 +36,19 @@ class ExpectedFile:
 
 @dataclass(frozen=True)
 class DownloadPolicy:
-    """How patient a download is."""
+    """Timeouts, retries and the lowest acceptable speed of a download."""
 
     timeout: float = 30.0
     """Seconds without a byte before a connection counts as broken."""
     attempts: int = 4
-    """Attempts in a row that bring nothing new before a source is given up."""
+    """Consecutive attempts without new bytes before a source is abandoned."""
     first_pause: float = 1.0
-    """Seconds before the first repetition; doubled for each further one."""
+    """Seconds before the first retry; doubled for each further one."""
     longest_pause: float = 30.0
     slowest_rate: float = 200e3
-    """Bytes a second below which other sources are tried first."""
+    """Bytes per second below which other sources are tried first."""
     slow_after: float = 20.0
-    """Seconds before a rate is judged."""
+    """Seconds before the rate is checked."""
 
 
 class _TemporaryError(Exception):
@@ -56,7 +56,7 @@ class _TemporaryError(Exception):
 
 
 def problem_with(path: Path, expected: ExpectedFile) -> str | None:
-    """Return what is wrong with the file at `path`, in words, or None if it is the expected one."""
+    """Return what is wrong with the file at `path`, or None if it is the expected one."""
     size = path.stat().st_size
     if expected.size is not None and size != expected.size:
         return f"{expected.name} has {size} bytes instead of {expected.size}"
@@ -71,17 +71,17 @@ def problem_with(path: Path, expected: ExpectedFile) -> str | None:
 def download(
     url: str, target: Path, expected: ExpectedFile, policy: DownloadPolicy, *, patient: bool = False
 ) -> None:
-    """Put the file at `url` into `target`, or raise a SourceError that says why this source cannot serve it.
+    """Download `url` to `target`, or raise a SourceError that says why this source cannot serve it.
 
     Bytes are collected in `target` + ".partial", which survives a kill and is resumed by the next call, even
-    from another mirror: the checksum decides. Only a verified file takes the name `target`. Unless `patient`,
-    a source slower than the policy allows raises TooSlowError and leaves its partial file.
+    from another mirror. Only a file with the right checksum is renamed to `target`. Unless `patient`, a
+    source slower than the policy allows raises TooSlowError and leaves its partial file.
     """
     partial = target.with_name(target.name + PARTIAL_SUFFIX)
     resumed = _collect(url, partial, expected, policy, patient=patient)
     problem = problem_with(partial, expected)
     if problem is not None and resumed:
-        _LOG.warning("%s: %s after a resumed download; deleted, starting again", url, problem)
+        _LOG.warning("%s: %s after a resumed download; deleted, starting over", url, problem)
         partial.unlink()
         _collect(url, partial, expected, policy, patient=patient)
         problem = problem_with(partial, expected)
@@ -96,22 +96,22 @@ def download(
 def _collect(
     url: str, partial: Path, expected: ExpectedFile, policy: DownloadPolicy, *, patient: bool
 ) -> bool:
-    """Fill `partial` to its end over as many connections as it takes; return whether any resumed."""
+    """Complete `partial` over as many connections as needed; return whether any was a resumption."""
     failures = 0
     resumed = False
-    furthest = _size(partial)
-    while expected.size is None or _size(partial) < expected.size:
-        resumed = resumed or _size(partial) > 0
+    furthest = _bytes_on_disk(partial)
+    while expected.size is None or _bytes_on_disk(partial) < expected.size:
+        resumed = resumed or _bytes_on_disk(partial) > 0
         try:
             _transfer(url, partial, expected, policy, patient=patient)
         except _TemporaryError as error:
-            # Counting from the furthest byte seen ends even a server that restarts and breaks off for ever.
-            failures = 0 if _size(partial) > furthest else failures + 1
-            furthest = max(furthest, _size(partial))
+            # Only bytes beyond the furthest seen count as progress: a server may restart for ever.
+            failures = 0 if _bytes_on_disk(partial) > furthest else failures + 1
+            furthest = max(furthest, _bytes_on_disk(partial))
             if failures >= policy.attempts:
                 raise SourceError(f"{error} ({failures} attempts)") from None
             pause = min(policy.first_pause * 2 ** max(failures - 1, 0), policy.longest_pause)
-            _LOG.info("%s: %s; trying again in %.1f s", url, error, pause)
+            _LOG.info("%s: %s; retrying in %.1f s", url, error, pause)
             time.sleep(pause)
         else:
             return resumed
@@ -121,31 +121,31 @@ def _collect(
 def _transfer(
     url: str, partial: Path, expected: ExpectedFile, policy: DownloadPolicy, *, patient: bool
 ) -> None:
-    """Append to `partial` what one connection brings; raise _TemporaryError if that is not all."""
-    offset = _size(partial)
+    """Append the bytes of one connection to `partial`; raise _TemporaryError if it is incomplete."""
+    offset = _bytes_on_disk(partial)
     with _open(url, offset, partial, policy.timeout) as response:
         offset, total = _plan(response, offset, expected)
         limit = total if total is not None else _LARGEST_UNKNOWN_BYTES
-        begin, position = time.monotonic(), offset
+        started, position = time.monotonic(), offset
         mode = "ab" if offset else "wb"
         with partial.open(mode) as file, TransferProgress(expected.name, offset, total) as progress:
-            while chunk := _read(response):
+            while chunk := _read_chunk(response):
                 file.write(chunk)
                 position += len(chunk)
                 progress.add(len(chunk))
                 if position > limit:
                     raise SourceError(f"the server sends more than {limit} bytes")
                 if not patient:
-                    _require_speed(position - offset, time.monotonic() - begin, policy)
+                    _require_speed(position - offset, time.monotonic() - started, policy)
     if total is not None and position < total:
         raise _TemporaryError(f"the connection closed after {position} of {total} bytes")
 
 
 def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.HTTPResponse:
-    """Return the response from byte `offset` on; a server that cannot resume loses us the partial file."""
+    """Return the response from byte `offset` on; delete `partial` if the server cannot resume."""
     if not url.startswith(("http://", "https://")):
         raise SourceError(f"not an http address: {url}")
-    # A compressed transfer would make sizes and byte ranges mean something else.
+    # Compression would change the meaning of sizes and byte ranges.
     headers = {"User-Agent": "focalcal", "Accept-Encoding": "identity"}
     if offset:
         headers["Range"] = f"bytes={offset}-"
@@ -156,7 +156,7 @@ def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.H
         error.close()
         if error.code == _RANGE_NOT_SATISFIABLE:
             partial.unlink(missing_ok=True)
-            raise _TemporaryError("the server cannot resume; starting again") from None
+            raise _TemporaryError("the server cannot resume; starting over") from None
         kind = _TemporaryError if error.code in _TEMPORARY_STATUS else SourceError
         raise kind(f"HTTP {error.code} {error.reason}") from None
     except urllib.error.URLError as error:
@@ -166,18 +166,18 @@ def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.H
 
 
 def _plan(response: http.client.HTTPResponse, offset: int, expected: ExpectedFile) -> tuple[int, int | None]:
-    """Return the byte at which the response begins and the total size to expect, or None if unknown."""
+    """Return the first byte of the response and the expected total size, or None if unknown."""
     if response.status != _PARTIAL_CONTENT:
         offset = 0
     elif not response.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
-        raise SourceError("the server answered a resumption with another range")
+        raise SourceError("the server returned a different range than requested")
     offered = None if response.length is None else offset + response.length
     if None not in (offered, expected.size) and offered != expected.size:
         raise SourceError(f"the server offers {offered} bytes instead of {expected.size}")
     return offset, expected.size if offered is None else offered
 
 
-def _read(response: http.client.HTTPResponse) -> bytes:
+def _read_chunk(response: http.client.HTTPResponse) -> bytes:
     try:
         return response.read1(_CHUNK_BYTES)
     except (OSError, http.client.HTTPException) as error:
@@ -186,11 +186,11 @@ def _read(response: http.client.HTTPResponse) -> bytes:
 
 def _require_speed(count: int, elapsed: float, policy: DownloadPolicy) -> None:
     if elapsed > policy.slow_after and count < policy.slowest_rate * elapsed:
-        raise TooSlowError(f"only {count / elapsed / 1e3:.0f} kB/s; set aside for a faster source")
+        raise TooSlowError(f"only {count / elapsed / 1e3:.0f} kB/s; trying other sources first")
 
 
 def _connection_error(reason: object) -> Exception:
-    """Return a SourceError for what another attempt cannot change, else a _TemporaryError."""
+    """Return a SourceError if another attempt cannot help, else a _TemporaryError."""
     if isinstance(reason, socket.gaierror):
         return SourceError("the host name cannot be resolved")
     if isinstance(reason, ConnectionRefusedError | ssl.SSLCertVerificationError):
@@ -200,5 +200,5 @@ def _connection_error(reason: object) -> Exception:
     return _TemporaryError(f"connection lost: {reason}")
 
 
-def _size(path: Path) -> int:
+def _bytes_on_disk(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0

@@ -1,13 +1,13 @@
-"""What can go wrong with one source while another may still serve."""
+"""Failures of one source that leave the other sources to try."""
 
 
 class SourceError(Exception):
-    """One source cannot serve a file: it is missing, wrong, refused, or not to be had here."""
+    """One source cannot serve a file: it is missing, wrong, refused or unavailable on this machine."""
 
 
 class TooSlowError(SourceError):
-    """A source serves, but so slowly that every other one deserves a try first."""
+    """A source is so slow that all others should be tried first."""
 
 
 class ArchiveError(SourceError):
-    """An archive is damaged, or holds something that must not be extracted."""
+    """An archive is damaged or contains something that must not be extracted."""

@@ -1,10 +1,10 @@
-"""A dataset's files in the cache: the first source that can serve them does, and the checksums decide.
+"""A dataset's files in the cache, from the first source that can serve them, verified by checksum.
 
-An entry of the registry names `files`, which a parser reads, `archives`, which hosts serve, and ordered
-`sources`. A source of kind "http" serves archives (or, without `archives`, the files themselves) below a base
-address; "npm" and "deb" are packages on mirrors of those systems. `convert` says how its content becomes the
-files. Placing an official archive in the cache folder by hand works for every dataset: a file that is there
-and has the right checksum is never downloaded.
+A registry entry lists `files`, which a parser reads, `archives`, which hosts serve, and `sources` in order of
+preference. A source of kind "http" serves archives (or, without `archives`, the files themselves) below a
+base address; "npm" and "deb" are packages on mirrors of those systems. `convert` says how to turn the content
+into the files. For every dataset, an official archive can be placed in the cache folder by hand: a file with
+the right checksum is never downloaded.
 """
 
 import contextlib
@@ -52,13 +52,13 @@ def obtain(
     cache: Path,
     policy: DownloadPolicy = DownloadPolicy(),  # noqa: B008  immutable
 ) -> Obtained:
-    """Return the verified files of the dataset `name`, fetched into `cache`/`name` unless they are there.
+    """Return the verified files of the dataset `name`, fetched into `cache`/`name` unless already there.
 
-    Jobs that want the same dataset at once wait for the first of them, which downloads it. If no source can
-    serve, one UserError lists each with its reason and tells how to place the file by hand.
+    If several jobs want the same dataset at once, the first downloads it and the others wait. If no source
+    can serve it, one UserError lists each with its reason and says how to place the file by hand.
     """
     folder = cache / name
-    files = _expected(entry["files"])
+    files = _expected_files(entry["files"])
     if _all_good(folder, files):
         return Obtained(folder, _remembered_source(folder))
     try:
@@ -77,17 +77,17 @@ def obtain(
 
 
 def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPolicy) -> str:
-    """Return the label of the source that served: each is tried in order, slow ones once more at the end."""
+    """Return the label of the source that served; sources are tried in order, slow ones again at the end."""
     reasons: dict[str, str] = {}
-    labels = [(source, _label(entry, source, folder)) for source in entry["sources"]]
-    # What is on this disk already comes before any network; the sort is stable, so the order else remains.
-    labels.sort(key=lambda pair: pair[1] == describe(pair[0]))
+    labels = [(source, _source_label(entry, source, folder)) for source in entry["sources"]]
+    # Archives already on disk come before any network source; the stable sort keeps the order otherwise.
+    labels.sort(key=lambda pair: pair[1] == source_description(pair[0]))
     waiting = [(source, label, False) for source, label in labels]
     while waiting:
         source, label, patient = waiting.pop(0)
         try:
             _LOG.info("%s: trying %s", name, label)
-            # Before the files, so that a job killed between the two leaves no files without their source.
+            # Written before the files, so a killed job never leaves files without their source.
             write_text(folder / _SERVED_BY, f"{label}\n")
             _deliver(entry, source, folder, policy, patient=patient)
         except TooSlowError as error:
@@ -106,25 +106,25 @@ def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPo
     raise UserError(f"{name}: no source could serve it: {tried}. {_by_hand(entry, folder)}")
 
 
-def describe(source: Mapping[str, Any]) -> str:
-    """Return a source in words: an address, or a package."""
+def source_description(source: Mapping[str, Any]) -> str:
+    """Return the address or the package of a source."""
     if source["kind"] == "http":
         names = source.get("archives", [])
         return source["base"] + (names[0] if len(names) == 1 else "")
     return {"npm": "npm package ", "deb": "Debian package "}[source["kind"]] + source["package"]
 
 
-def _label(entry: Mapping[str, Any], source: Mapping[str, Any], folder: Path) -> str:
-    """Return what to call a source: its archives if they lie in the cache already, else where it is."""
+def _source_label(entry: Mapping[str, Any], source: Mapping[str, Any], folder: Path) -> str:
+    """Return the label of a source: its archives if they are cached, else its address or package."""
     wanted = _archives_of(entry, source)
     if wanted and _all_good(folder, wanted):
         return f"{', '.join(file.name for file in wanted)} in the cache"
-    return describe(source)
+    return source_description(source)
 
 
 def _by_hand(entry: Mapping[str, Any], folder: Path) -> str:
-    """Return how to place the files by hand: those that the first source would have served."""
-    wanted = _archives_of(entry, entry["sources"][0]) or _expected(entry["files"])
+    """Return instructions for placing by hand the files that the first source serves."""
+    wanted = _archives_of(entry, entry["sources"][0]) or _expected_files(entry["files"])
     names = ", ".join(f"{file.name} ({file.size} bytes, {file.checksum})" for file in wanted)
     return f"By hand: put {names} into {folder} and run again"
 
@@ -138,7 +138,7 @@ def _deliver(
     patient: bool,
 ) -> None:
     """Put the dataset's files into `folder` from one source, or raise a SourceError."""
-    files = _expected(entry["files"])
+    files = _expected_files(entry["files"])
     with _work_folder(folder) as work:
         if source["kind"] == "http":
             wanted = _archives_of(entry, source) or files
@@ -163,7 +163,7 @@ def _deliver(
 def _download_once(
     base: str, file: ExpectedFile, folder: Path, policy: DownloadPolicy, *, patient: bool
 ) -> Path:
-    """Return `file` in `folder`: the one that is there if it is right, else downloaded."""
+    """Return the path of `file` in `folder`; download it unless it is there and correct."""
     target = folder / file.name
     if target.exists():
         problem = problem_with(target, file)
@@ -182,7 +182,7 @@ def _verified_package(package: Path, source: Mapping[str, Any]) -> Path:
 
 def _require_exact(path: Path, file: ExpectedFile) -> None:
     if not path.is_file():
-        raise ArchiveError(f"{file.name} is not in it")
+        raise ArchiveError(f"it does not contain {file.name}")
     problem = problem_with(path, file)
     if problem is not None:
         path.unlink()
@@ -221,17 +221,17 @@ _CONVERTERS: dict[str, Callable[[list[Path], Path, list[ExpectedFile]], None]] =
 }
 
 
-def _expected(items: list[Mapping[str, Any]]) -> list[ExpectedFile]:
+def _expected_files(items: list[Mapping[str, Any]]) -> list[ExpectedFile]:
     return [ExpectedFile(item["name"], item.get("size"), item.get("checksum")) for item in items]
 
 
 def _archives_of(entry: Mapping[str, Any], source: Mapping[str, Any]) -> list[ExpectedFile]:
     names = source.get("archives", [])
-    return [archive for archive in _expected(entry.get("archives", [])) if archive.name in names]
+    return [archive for archive in _expected_files(entry.get("archives", [])) if archive.name in names]
 
 
 def _all_good(folder: Path, files: list[ExpectedFile], *, delete_wrong: bool = False) -> bool:
-    """Return whether every file is there and right; with `delete_wrong`, those that are not are deleted."""
+    """Return whether every file is present and correct; with `delete_wrong`, delete those that are wrong."""
     good = True
     for file in files:
         path = folder / file.name
@@ -251,7 +251,7 @@ def _remembered_source(folder: Path) -> str:
 
 @contextlib.contextmanager
 def _locked(folder: Path, name: str) -> Iterator[None]:
-    """Hold the folder's lock; the system frees it when its holder dies, however that happens."""
+    """Hold the folder's lock; the operating system releases it if the process dies."""
     lock = FileLock(folder / ".lock")
     try:
         lock.acquire(timeout=0)
@@ -266,7 +266,7 @@ def _locked(folder: Path, name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _work_folder(folder: Path) -> Iterator[Path]:
-    """Yield a scratch folder on the cache's file system, so that finished files move by renaming."""
+    """Yield a scratch folder on the cache's file system, so that finished files can be renamed into place."""
     work = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=folder))
     try:
         yield work
@@ -275,12 +275,12 @@ def _work_folder(folder: Path) -> Iterator[Path]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Delete the scratch folders of jobs that were killed; only the lock's holder may call this."""
+    """Delete the scratch folders of killed jobs; only the holder of the lock may call this."""
     for work in folder.glob(f"{_WORK_PREFIX}*"):
         shutil.rmtree(work, ignore_errors=True)
 
 
 def _remove_partial_files(folder: Path) -> None:
-    """Delete what sources began to serve before another one served all."""
+    """Delete incomplete downloads from sources that were given up."""
     for partial in folder.glob(f"*{PARTIAL_SUFFIX}"):
         partial.unlink()

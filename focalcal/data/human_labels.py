@@ -1,4 +1,4 @@
-"""Human label distributions: how people labelled the test images, a posterior on real images."""
+"""Human label distributions: the labels that people gave to test images, a posterior on real data."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -22,8 +22,8 @@ def obtain_human_labels(
 ) -> Content:
     """Return what `read` makes of the human labels of the dataset's official test images.
 
-    `entry` is the dataset's registry entry with `human_labels`; its file is downloaded unless it is there. No
-    checksum of it is published, so what `read` does not refuse with a UserError is taken.
+    `entry` is the dataset's registry entry with `human_labels`; its file is downloaded unless cached. It has
+    no published checksum, so a file is accepted unless `read` raises a UserError.
     """
     wanted = entry["human_labels"]
     target = cache / name / wanted["name"]

@@ -1,4 +1,4 @@
-"""A look at a prepared dataset: a figure of samples and a table of class counts."""
+"""A figure of samples and a table of class counts of a prepared dataset."""
 
 from pathlib import Path
 
@@ -6,14 +6,15 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from focalcal.data.prepared import SPLITS, PreparedData, class_counts
+from focalcal.common.samples import SPLITS
+from focalcal.data.prepared import PreparedData, class_counts
 
 _MOST_CLASSES = 10
-_SAMPLES_A_CLASS = 8
+_SAMPLES_PER_CLASS = 8
 _MOST_POINTS = 2000
 _COLUMN_INCHES = 3.5
 _STYLE = {"font.size": 7, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
-# Okabe and Ito's colours, told apart by colour-blind readers, with darker ones for yellow, which vanishes.
+# Okabe and Ito's colour-blind-safe palette, with darker colours in place of yellow.
 _COLOURS = (
     "#0072B2",
     "#E69F00",
@@ -30,7 +31,7 @@ _LINE_STYLES = ("-", "--", "-.", ":")
 
 
 def class_count_table(data: PreparedData, class_names: list[str]) -> list[list[str]]:
-    """Return rows of text: a header, then label, class and its count in each split, and a sum last."""
+    """Return rows of text: a header, one row per class with its count in each split, and the totals."""
     counts = class_counts(data)
     rows = [["label", "class", *SPLITS]]
     for label, name in enumerate(class_names):
@@ -42,8 +43,8 @@ def class_count_table(data: PreparedData, class_names: list[str]) -> list[list[s
 def save_figure(data: PreparedData, dataset: str, class_names: list[str], paths: list[Path]) -> None:
     """Save a figure of the training samples to each path, in the format of its suffix.
 
-    Images: a grid, one row a class. One feature: the samples' density a class, with the true posterior where
-    it is known. More features: the samples on their first two principal axes.
+    Images: a grid with one row per class. One feature: the density of each class, with the true posterior if
+    known. More features: the samples on their first two principal axes.
     """
     with mpl.rc_context(_STYLE):
         if data.inputs.ndim == 4:
@@ -55,7 +56,7 @@ def save_figure(data: PreparedData, dataset: str, class_names: list[str], paths:
         sizes = ", ".join(f"{len(data.indices(split)):,} {split}" for split in SPLITS)
         figure.suptitle(f"{dataset}: {sizes}", fontsize=8)
         for path in paths:
-            # A fixed date keeps the bytes the same from run to run.
+            # Without a date, the bytes are the same in every run.
             metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
             figure.savefig(path, dpi=300, metadata=metadata)
 
@@ -74,14 +75,14 @@ def _image_grid(data: PreparedData, class_names: list[str]) -> Figure:
 
 
 def _mosaic(data: PreparedData, shown: list[int]) -> tuple[np.ndarray, int]:
-    """Return the first training images of each class as one white-ruled image, and the height of a row."""
+    """Return the first training images of each class as one image with white gaps, and its row height."""
     channels, height, width = data.inputs.shape[1:]
     gap = max(1, height // 16)
-    shape = (len(shown) * (height + gap), _SAMPLES_A_CLASS * (width + gap), channels)
+    shape = (len(shown) * (height + gap), _SAMPLES_PER_CLASS * (width + gap), channels)
     mosaic = np.full(shape, 255, dtype=np.uint8)
     train_labels = data.labels[data.train_indices]
     for row, label in enumerate(shown):
-        samples = data.train_indices[train_labels == label][:_SAMPLES_A_CLASS]
+        samples = data.train_indices[train_labels == label][:_SAMPLES_PER_CLASS]
         for column, sample in enumerate(samples):
             top, left = row * (height + gap), column * (width + gap)
             mosaic[top : top + height, left : left + width] = data.inputs[sample].transpose(1, 2, 0)
@@ -99,13 +100,13 @@ def _density_plot(data: PreparedData, class_names: list[str]) -> Figure:
     width = edges[1] - edges[0]
     for label in _shown_classes(data):
         density = np.histogram(values[labels == label], bins=edges)[0] / (len(values) * width)
-        axes[0].stairs(density, edges, label=class_names[label], **_line(label))
+        axes[0].stairs(density, edges, label=class_names[label], **_class_line_style(label))
     axes[0].set_ylabel("density of x and class")
     axes[0].legend(title="class", frameon=False)
     if data.posterior is not None:
         order = np.argsort(data.inputs[:, 0], kind="stable")
         for label in _shown_classes(data):
-            axes[1].plot(data.inputs[order, 0], data.posterior[order, label], **_line(label))
+            axes[1].plot(data.inputs[order, 0], data.posterior[order, label], **_class_line_style(label))
         axes[1].set_ylabel("true posterior of class")
         axes[1].set_ylim(0, 1.02)
     axes[-1].set_xlabel("x")
@@ -116,7 +117,7 @@ def _principal_plot(data: PreparedData, class_names: list[str]) -> Figure:
     features = data.inputs[data.train_indices].astype(np.float64)
     centred = features - features.mean(axis=0)
     variances, directions = np.linalg.eigh(centred.T @ centred / len(centred))
-    # The two largest; the sign of a direction is arbitrary, so its largest entry is made positive.
+    # The two largest. The sign of a direction is arbitrary, so its largest entry is made positive.
     directions = directions[:, [-1, -2]]
     directions *= np.sign(directions[np.abs(directions).argmax(axis=0), [0, 1]])
     shares = variances[[-1, -2]] / variances.sum()
@@ -141,13 +142,13 @@ def _principal_plot(data: PreparedData, class_names: list[str]) -> Figure:
 
 
 def _shown_classes(data: PreparedData) -> list[int]:
-    """Return at most ten classes, spread evenly over all."""
+    """Return at most ten classes, evenly spaced."""
     return np.unique(
         np.linspace(0, data.classes - 1, min(data.classes, _MOST_CLASSES)).round().astype(int)
     ).tolist()
 
 
-def _line(label: int) -> dict[str, object]:
+def _class_line_style(label: int) -> dict[str, object]:
     return {
         "color": _COLOURS[label % len(_COLOURS)],
         "ls": _LINE_STYLES[label % len(_LINE_STYLES)],

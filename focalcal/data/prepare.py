@@ -1,4 +1,4 @@
-"""From a dataset's spec to its prepared form."""
+"""Preparation of a dataset from its spec."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from focalcal.common.errors import UserError
+from focalcal.common.samples import SPLITS
 from focalcal.data import parsers, prepared, registry, splits, user_data
 from focalcal.data.digits import prepare_digits
 from focalcal.data.errors import SourceError
 from focalcal.data.fetch import obtain
-from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal.data.prepared import PreparedData
 from focalcal.data.synthetic import prepare_gaussian
 
 
@@ -22,13 +23,13 @@ class Preparation:
 
     data: PreparedData
     source: str
-    """The source that served, in words."""
+    """A description of the source that served it."""
     class_names: list[str] | None = None
-    """None where classes have only numbers."""
+    """None if the classes have no names."""
 
 
-def prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
-    """Return the dataset that `spec` (see `registry.job_spec`) describes; downloads are kept in `cache`."""
+def prepare_dataset(spec: Mapping[str, Any], cache: Path) -> Preparation:
+    """Return the dataset that `spec` (see `registry.job_spec`) describes; downloads go to `cache`."""
     try:
         preparation = _PREPARERS[spec["entry"]["kind"]](spec, cache)
         prepared.validate(preparation.data)
@@ -37,7 +38,7 @@ def prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
     return preparation
 
 
-def record(spec: Mapping[str, Any], preparation: Preparation, path: Path) -> dict[str, Any]:
+def dataset_record(spec: Mapping[str, Any], preparation: Preparation, path: Path) -> dict[str, Any]:
     """Return the record kept beside the prepared file at `path`: identity, sizes, class counts, source."""
     data = preparation.data
     return {
@@ -68,7 +69,7 @@ def _prepare_bundled(spec: Mapping[str, Any], cache: Path) -> Preparation:  # no
 def _prepare_download(spec: Mapping[str, Any], cache: Path) -> Preparation:
     """Return an official dataset with validation held out of its training set."""
     entry, parameters = spec["entry"], spec["parameters"]
-    # A job's spec leaves out where to fetch from, which the registry knows.
+    # A job's spec omits the download sources, which the registry knows.
     files_of = entry.get("base", spec["name"])
     sources = {} if "sources" in entry else registry.load_entry(files_of)
     obtained = obtain(files_of, {**sources, **entry}, cache)

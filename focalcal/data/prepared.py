@@ -1,7 +1,7 @@
 """The prepared form of a dataset: one `.npz` that training, calibration and inspection read.
 
-The file is an uncompressed zip of plain arrays, so it loads at disk speed, can be memory-mapped, and has the
-same bytes whenever it is written from the same arrays.
+The file is an uncompressed zip of plain arrays: it loads at disk speed, can be memory-mapped, and the same
+arrays always give the same bytes.
 """
 
 import hashlib
@@ -15,10 +15,8 @@ import numpy as np
 
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
+from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
 
-SPLITS = ("train", "val", "test")
-FEWEST_SAMPLES = {"train": 1, "val": 2, "test": 2}
-"""Of each split; the report's intervals resample those that are evaluated."""
 POSTERIOR_SUM_TOLERANCE = 1e-6
 _CHUNK_BYTES = 1 << 20
 _LOCAL_HEADER_BYTES = 30
@@ -50,7 +48,7 @@ class PreparedData:
         return getattr(self, f"{split}_indices")
 
 
-def write(path: str | os.PathLike[str], data: PreparedData) -> None:
+def write_dataset(path: str | os.PathLike[str], data: PreparedData) -> None:
     """Write `data` to `path` atomically; the same arrays always give the same bytes."""
     validate(data)
     arrays = {field.name: np.asarray(getattr(data, field.name)) for field in fields(data)}
@@ -61,15 +59,15 @@ def write(path: str | os.PathLike[str], data: PreparedData) -> None:
         np.savez(partial, **arrays)
 
 
-def load(path: str | os.PathLike[str], *, memory_map: bool = False) -> PreparedData:
-    """Return the dataset in `path`; with `memory_map`, the inputs stay on disk, read-only, until touched."""
+def load_dataset(path: str | os.PathLike[str], *, memory_map: bool = False) -> PreparedData:
+    """Return the dataset in `path`; with `memory_map`, inputs are read-only and stay on disk until used."""
     path = Path(path)
     try:
         # Opened here, since np.load leaves a damaged zip file open.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays: dict[str, Any] = {name: archive[name] for name in archive.files if name != "inputs"}
-        # The zip module would read the inputs several times more slowly, to verify what the record's checksum
-        # of the whole file already covers.
+        # The zip module would read the inputs several times more slowly to verify them; the checksum in the
+        # record already covers the whole file.
         arrays["inputs"] = _stored_array(path, "inputs.npy", memory_map=memory_map)
         arrays["classes"] = int(arrays["classes"])
         return PreparedData(**arrays)
@@ -99,7 +97,7 @@ def split_checksum(data: PreparedData) -> str:
 
 
 def class_counts(data: PreparedData) -> dict[str, list[int]]:
-    """Return for each split the number of its samples in each class, a list of K integers."""
+    """Return the class counts of each split, a list of K integers."""
     return {
         split: np.bincount(data.labels[data.indices(split)], minlength=data.classes).tolist()
         for split in SPLITS
@@ -107,12 +105,12 @@ def class_counts(data: PreparedData) -> dict[str, list[int]]:
 
 
 def validate(data: PreparedData) -> None:
-    """Raise ValueError naming the field, its value and what is allowed, unless `data` is well formed."""
+    """Raise ValueError with the field, its value and what is allowed if `data` is malformed."""
     _validate_types(data)
     _validate_inputs(data)
     count = len(data.inputs)
     if data.labels.dtype != np.int64 or data.labels.shape != (count,):
-        raise ValueError(f"labels must be int64 ({count},), not {_described(data.labels)}")
+        raise ValueError(f"labels must be int64 ({count},), not {_type_and_shape(data.labels)}")
     if data.classes < 2:
         raise ValueError(f"classes must be at least 2, not {data.classes}")
     if count and (data.labels.min() < 0 or data.labels.max() >= data.classes):
@@ -128,8 +126,8 @@ def _validate_types(data: PreparedData) -> None:
     for field in fields(data):
         value = getattr(data, field.name)
         wanted, words = (int, "a Python int") if field.name == "classes" else (np.ndarray, "a NumPy array")
-        is_left_out = field.name == "posterior" and value is None
-        if not (isinstance(value, wanted) or is_left_out):
+        is_omitted = field.name == "posterior" and value is None
+        if not (isinstance(value, wanted) or is_omitted):
             raise ValueError(f"{field.name} must be {words}, not {type(value).__name__}; correct it")
 
 
@@ -139,7 +137,8 @@ def _validate_inputs(data: PreparedData) -> None:
     is_features = inputs.dtype == np.float32 and inputs.ndim == 2
     if not (is_images or is_features):
         raise ValueError(
-            f"inputs must be uint8 (n, C, H, W) images or float32 (n, d) features, not {_described(inputs)}"
+            f"inputs must be uint8 (n, C, H, W) images or float32 (n, d) features, "
+            f"not {_type_and_shape(inputs)}"
         )
     if 0 in inputs.shape:
         raise ValueError(f"inputs must not be empty, but have shape {inputs.shape}")
@@ -148,7 +147,7 @@ def _validate_inputs(data: PreparedData) -> None:
     for name in ("mean", "std"):
         values = getattr(data, name)
         if values.dtype != np.float32 or values.shape != (inputs.shape[1],):
-            raise ValueError(f"{name} must be float32 ({inputs.shape[1]},), not {_described(values)}")
+            raise ValueError(f"{name} must be float32 ({inputs.shape[1]},), not {_type_and_shape(values)}")
     if not (np.isfinite(data.mean).all() and np.isfinite(data.std).all() and (data.std > 0).all()):
         raise ValueError(f"mean must be finite and std positive, not {data.mean} and {data.std}")
 
@@ -161,7 +160,7 @@ def _validate_splits(data: PreparedData) -> None:
         if indices.dtype != np.int64 or indices.ndim != 1 or indices.size < FEWEST_SAMPLES[split]:
             raise ValueError(
                 f"{split}_indices must be int64 (m,) with m, the number of {split} samples, "
-                f"at least {FEWEST_SAMPLES[split]}, not {_described(indices)}"
+                f"at least {FEWEST_SAMPLES[split]}, not {_type_and_shape(indices)}"
             )
         if indices.min() < 0 or indices.max() >= count:
             raise ValueError(
@@ -174,13 +173,15 @@ def _validate_splits(data: PreparedData) -> None:
 
 def _validate_posterior(posterior: np.ndarray, count: int, classes: int) -> None:
     if posterior.dtype != np.float64 or posterior.shape != (count, classes):
-        raise ValueError(f"posterior must be float64 ({count}, {classes}), not {_described(posterior)}")
+        raise ValueError(f"posterior must be float64 ({count}, {classes}), not {_type_and_shape(posterior)}")
     error = np.abs(posterior.sum(axis=1) - 1).max()
     if not (error <= POSTERIOR_SUM_TOLERANCE and posterior.min() >= 0):
-        raise ValueError(f"posterior rows must be >= 0 and sum to 1; the worst row is off by {error:.3g}")
+        raise ValueError(
+            f"posterior rows must be >= 0 and sum to 1; the largest error of a sum is {error:.3g}"
+        )
 
 
-def _described(array: np.ndarray) -> str:
+def _type_and_shape(array: np.ndarray) -> str:
     return f"{array.dtype} {array.shape}"
 
 
@@ -193,7 +194,7 @@ def _stored_array(path: Path, member: str, *, memory_map: bool) -> np.ndarray:
     with path.open("rb") as file:
         file.seek(info.header_offset)
         header = file.read(_LOCAL_HEADER_BYTES)
-        # The local header ends with the lengths of the name and of the extra field that follow it.
+        # The local header ends with the lengths of the name and extra field, which follow it.
         name_length = int.from_bytes(header[26:28], "little")
         extra_length = int.from_bytes(header[28:30], "little")
         file.seek(name_length + extra_length, os.SEEK_CUR)
@@ -212,7 +213,7 @@ def _read_array_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]
         (2, 0): np.lib.format.read_array_header_2_0,
     }
     shape, fortran_order, dtype = readers[version](file)
-    # Mapped or read as raw bytes, object references would be wild pointers.
+    # Object references read as raw bytes would be wild pointers.
     if dtype.hasobject:
         raise ValueError("an array holds Python objects")
     return shape, fortran_order, dtype

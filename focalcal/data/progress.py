@@ -1,4 +1,4 @@
-"""Progress of a long step: a bar on a terminal, a plain line now and then in a log."""
+"""Progress of a long step: a bar on a terminal, an occasional plain line in a log."""
 
 import logging
 import sys
@@ -15,7 +15,7 @@ _Item = TypeVar("_Item")
 
 
 def followed(items: Sequence[_Item], label: str) -> Iterator[_Item]:
-    """Yield the items, showing how many are done."""
+    """Yield the items and show how many are done."""
     is_terminal = sys.stderr.isatty()
     last_line = time.monotonic()
     for count, item in enumerate(tqdm(items, desc=label, disable=not is_terminal, leave=False)):

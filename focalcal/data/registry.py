@@ -14,13 +14,12 @@ from typing import Any
 
 from focalcal.common.codehash import code_version
 from focalcal.common.errors import UserError
+from focalcal.common.samples import FEWEST_SAMPLES
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
 PLUGIN_FOLDER = "datasets"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-FEWEST_SAMPLES = {"train": 1, "val": 2, "test": 2}
-"""Of each split; the report's intervals resample those that are evaluated."""
 
 # What says how to fetch or describe a dataset, but cannot change a byte of it: files are known by checksum.
 # These keys stay out of a job's spec, so that a new mirror or a better citation reruns nothing.

@@ -1,4 +1,4 @@
-"""Training, validation and test as index arrays that depend only on sizes, labels and seed.
+"""Training, validation and test splits as index arrays that depend only on sizes, labels and seed.
 
 All random numbers come from `numpy.random.RandomState`, whose streams NumPy promises never to change.
 """
@@ -9,8 +9,8 @@ import numpy as np
 def shuffled_validation(count: int, validation: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return int64 (train, validation) indices: 0..count-1 shuffled, the first `validation` held out.
 
-    With count 50,000, validation 5,000 and seed 1 this is the CIFAR split of M20's lineage: validation begins
-    26247, 35067, 34590.
+    With count 50,000, validation 5,000 and seed 1 this is the CIFAR split of M20 and its followers, whose
+    validation indices start with 26247, 35067, 34590.
     """
     if not 1 <= validation < count:
         raise ValueError(f"validation must be from 1 to {count - 1} of {count} samples, not {validation}")
@@ -20,9 +20,9 @@ def shuffled_validation(count: int, validation: int, seed: int) -> tuple[np.ndar
 
 
 def stratified(labels: np.ndarray, sizes: list[int], seed: int) -> list[np.ndarray]:
-    """Return disjoint int64 index arrays of the given `sizes`, each with the classes in their overall shares.
+    """Return disjoint int64 index arrays of the given `sizes`, each with the overall class proportions.
 
-    `labels` is int (n,). Within a split, class counts differ from exact proportion by at most one each.
+    `labels` is int (n,). Within a split, each class count differs from exact proportion by at most one.
     """
     if sum(sizes) > len(labels):
         raise ValueError(f"sizes {sizes} need {sum(sizes)} samples, but there are {len(labels)}")
@@ -37,7 +37,7 @@ def stratified(labels: np.ndarray, sizes: list[int], seed: int) -> list[np.ndarr
 
 
 def per_class_fraction(labels: np.ndarray, indices: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """Return the int64 subset of `indices`, order kept, with `fraction` of each class (rounded)."""
+    """Return the int64 subset of `indices`, in order, with `fraction` (rounded) of each class."""
     random = np.random.RandomState(seed)
     keep = np.zeros(len(indices), dtype=bool)
     for label in np.unique(labels[indices]):
@@ -48,11 +48,11 @@ def per_class_fraction(labels: np.ndarray, indices: np.ndarray, fraction: float,
 
 
 def _proportional_choice(labels: np.ndarray, size: int) -> np.ndarray:
-    """Return a bool mask of `size` samples: the first of each class, in the classes' shares."""
+    """Return a bool mask of `size` samples: the first of each class, in proportion to class sizes."""
     values, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
     exact = counts * (size / max(len(labels), 1))
     quota = np.floor(exact).astype(int)
-    # Largest remainders get the samples that rounding down left over; the stable sort breaks ties by class.
+    # The largest remainders get the samples left over by rounding; the stable sort breaks ties by class.
     leftover = size - quota.sum()
     quota[np.argsort(quota - exact, kind="stable")[:leftover]] += 1
     chosen = np.zeros(len(labels), dtype=bool)

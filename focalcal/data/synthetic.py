@@ -1,7 +1,7 @@
-"""Gaussian classification problems whose class posterior is known exactly at every point.
+"""Gaussian classification problems with an exactly known class posterior.
 
-A problem is K classes of equal prior, class k an isotropic Gaussian N(mean_k, (noise * std_k)^2 I). Random
-numbers come from `numpy.random.RandomState`, whose streams NumPy promises never to change.
+A problem has K classes of equal prior; class k is an isotropic Gaussian N(mean_k, (noise * std_k)^2 I).
+Random numbers come from `numpy.random.RandomState`, whose streams NumPy promises never to change.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal.common.samples import SPLITS
+from focalcal.data.prepared import PreparedData
 
-# C21 section 5.2 shows its one-dimensional, three-class distribution only as a picture (Fig. 3a), without
-# numbers. These three overlapping classes are our choice in its spirit: each class wins somewhere, every
-# neighbouring pair overlaps, and the unequal widths keep the posterior from being a linear softmax.
+# C21 section 5.2 plots its one-dimensional, three-class distribution (Fig. 3a) but gives no parameters. These
+# three classes are chosen to resemble it: each is the most probable somewhere, neighbours overlap, and the
+# unequal widths keep the posterior from being a linear softmax.
 _GAUSS3_MEANS = ((-2.0,), (0.0,), (2.5,))
 _GAUSS3_STDS = (1.0, 0.8, 1.3)
 
@@ -58,13 +59,13 @@ class GaussianClasses:
 
 
 def gauss3(noise: float = 1.0) -> GaussianClasses:
-    """Return the one-dimensional three-class problem after C21 section 5.2, its widths scaled by `noise`."""
+    """Return the one-dimensional three-class problem after C21 section 5.2, with widths scaled by `noise`."""
     _require_positive_noise(noise)
     return GaussianClasses(np.array(_GAUSS3_MEANS), noise * np.array(_GAUSS3_STDS))
 
 
 def gauss10(noise: float = 1.0) -> GaussianClasses:
-    """Return the ten-class problem in 16 dimensions, its widths scaled by `noise`; Bayes error ~20 % at 1."""
+    """Return the ten-class problem in 16 dimensions, with widths scaled by `noise`; Bayes error 20 % at 1."""
     _require_positive_noise(noise)
     random = np.random.RandomState(_GAUSS10_MEANS_SEED)
     means = _GAUSS10_MEANS_SCALE * random.standard_normal((_GAUSS10_CLASSES, _GAUSS10_DIMENSIONS))
@@ -74,27 +75,11 @@ def gauss10(noise: float = 1.0) -> GaussianClasses:
 PROBLEMS = {"gauss-3": gauss3, "gauss-10": gauss10}
 
 
-def gauss3_posterior(x: np.ndarray, noise: float = 1.0) -> np.ndarray:
-    """Return p(class | x) of `gauss3`, float64 (n, 3), at the points x, (n,) or (n, 1)."""
-    return gauss3(noise).posterior(np.asarray(x, dtype=np.float64).reshape(-1, 1))
-
-
-def gauss10_posterior(x: np.ndarray, noise: float = 1.0) -> np.ndarray:
-    """Return p(class | x) of `gauss10`, float64 (n, 10), at the points x, (n, 16)."""
-    return gauss10(noise).posterior(x)
-
-
-def bayes_error(problem: GaussianClasses, count: int, seed: int = 0) -> float:
-    """Return the Bayes error, estimated as the mean of 1 - max_k p(k | x) over `count` samples."""
-    features, _ = problem.sample(count, np.random.RandomState(seed))
-    return float(1 - problem.posterior(features).max(axis=1).mean())
-
-
 def prepare_gaussian(name: str, sizes: Mapping[str, int], seed: int, noise: float) -> PreparedData:
     """Return the dataset `name` ("gauss-3" or "gauss-10"), with the exact posterior of every sample.
 
-    Each split has its own random stream, so a larger training set leaves validation and test as they were.
-    The posterior is evaluated at the float32 features that the model sees.
+    Each split has its own random stream, so a larger training set leaves validation and test unchanged.
+    The posterior is evaluated at the float32 features that the model receives.
     """
     problem = PROBLEMS[name](noise)
     samples = [

@@ -1,4 +1,4 @@
-"""A user's own data in the prepared form: a folder of images, an .npz of arrays, or a Python file."""
+"""The user's own data in the prepared form: a folder of images, an .npz of arrays, or a Python file."""
 
 import importlib.util
 import sys
@@ -11,7 +11,8 @@ import numpy as np
 
 from focalcal.common import npz
 from focalcal.common.errors import UserError
-from focalcal.data.prepared import FEWEST_SAMPLES, SPLITS, PreparedData
+from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
+from focalcal.data.prepared import PreparedData
 from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
 
@@ -20,7 +21,7 @@ _SPLIT_ARRAYS = ("x_train", "y_train", "x_val", "y_val", "x_test", "y_test")
 _WHOLE_ARRAYS = ("inputs", "labels", *(f"{split}_indices" for split in SPLITS), "posterior")
 _CHANNEL_COUNTS = (1, 3, 4)
 _DEEP_MODES = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
-"""Pillow's names of more than 8 bits a channel, which it would clip to 255."""
+"""Pillow's modes with more than 8 bits per channel, which it would clip to 255."""
 _SHOWN_CLASSES = 5
 _CHUNK = 4096
 
@@ -33,13 +34,13 @@ def from_folder(
     test: float,
     seed: int,
 ) -> tuple[PreparedData, list[str]]:
-    """Return a folder of images and its class names, which are its sub-folders in alphabetical order.
+    """Return the data of a folder of images and its class names, the sub-folders in alphabetical order.
 
-    `folder` has one sub-folder a class, and is then split at random, stratified by class; or it has folders
-    "train", "test" and optionally "val" with the class folders, and "val" is else taken from "train".
+    `folder` has either one sub-folder per class, and is split at random, stratified by class; or folders
+    "train", "test" and optionally "val" that hold the class folders. Without "val", it is taken from "train".
     """
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder; give one with a sub-folder for each class")
+        raise UserError(f"{folder} is not a folder; give one with a sub-folder for each class")
     split_folders = _split_folders(folder)
     class_names = _class_names(next(iter(split_folders.values())))
     files = {split: _labelled_files(parent, class_names) for split, parent in split_folders.items()}
@@ -55,16 +56,18 @@ def from_folder(
 def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedData:
     """Return the arrays of an .npz: `inputs, labels` or `x_train, y_train, x_test, y_test[, x_val, y_val]`.
 
-    With `inputs`, the optional arrays `train_indices, val_indices, test_indices` give the split, which is
-    else drawn at random, stratified by class, and `posterior` (n, K) the true class posterior. Images are
-    uint8 (n, H, W), (n, H, W, C) or (n, C, H, W); features are numbers (n, d); labels are 0..K-1.
+    With `inputs`, the optional arrays `train_indices, val_indices, test_indices` give the split; without them
+    it is drawn at random, stratified by class. The optional `posterior` (n, K) is the true class posterior.
+    Images are uint8 (n, H, W), (n, H, W, C) or (n, C, H, W); features are numbers (n, d); labels are 0..K-1.
     """
     arrays = _load_arrays(path)
     if "inputs" in arrays:
         inputs, labels = _as_samples(path, "inputs", "labels", arrays)
         given = [split for split in SPLITS if f"{split}_indices" in arrays]
         if given and len(given) != len(SPLITS):
-            raise UserError(f"{path} has indices of {', '.join(given)}; allowed: train, val, test, or none")
+            raise UserError(
+                f"{path} has indices for {', '.join(given)} only; allowed: train, val and test, or none"
+            )
         indices = {
             split: _as_indices(path, f"{split}_indices", arrays, len(labels)) for split in given
         } or _split_indices(labels, {"": len(labels)}, validation, test, seed)
@@ -75,14 +78,14 @@ def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedD
         counts = {split: len(part_labels) for split, (_, part_labels) in parts.items()}
         indices = _split_indices(labels, counts, validation, test, seed)
     classes = int(labels.max()) + 1
-    repair = "number labels 0 to K - 1 without gaps, or give these classes training samples"
+    repair = "number labels 0 to K - 1 without gaps, or add training samples of these classes"
     _refuse_empty_classes(path, labels[indices["train"]], range(classes), repair)
     posterior = arrays["posterior"].astype(np.float64) if "posterior" in arrays else None
     return _assembled(inputs, labels, indices, classes, posterior)
 
 
 def from_plugin(file: Path, options: Mapping[str, Any]) -> PreparedData:
-    """Return what `load(options)` of the Python file returns; it must be a PreparedData."""
+    """Return the PreparedData that `load(options)` of the Python file returns."""
     module = _import_file(file)
     if not callable(getattr(module, "load", None)):
         raise UserError(f"{file} has no function load(options); see docs/add-a-dataset.md")
@@ -95,7 +98,7 @@ def from_plugin(file: Path, options: Mapping[str, Any]) -> PreparedData:
 def _import_file(file: Path) -> Any:
     specification = importlib.util.spec_from_file_location(f"focalcal_dataset_{file.stem}", file)
     module = importlib.util.module_from_spec(specification)
-    # Dataclasses and pickling inside the file look their module up by name.
+    # Data classes and pickling look up their module by name.
     sys.modules[specification.name] = module
     specification.loader.exec_module(module)
     return module
@@ -123,9 +126,9 @@ def _assembled(
 
 
 def _normalisation(inputs: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of the training samples, a channel or a feature, float32.
+    """Return the float32 mean and standard deviation of each channel or feature of the training samples.
 
-    A constant feature gets the standard deviation 1, so that it becomes 0.
+    A constant feature gets standard deviation 1, so it is normalised to 0.
     """
     axes = (0, 2, 3) if inputs.ndim == 4 else (0,)
     scale = 255.0 if inputs.dtype == np.uint8 else 1.0
@@ -145,7 +148,7 @@ def _split_indices(
 ) -> dict[str, np.ndarray]:
     """Return the indices of each split; `counts` are the sizes of the consecutive parts of `labels`.
 
-    A part named "" is everything, to be split here; "train" without "val" gives some of itself to it.
+    A part named "" is the whole dataset, to be split here; without "val", it is taken from "train".
     """
     bounds = np.cumsum([0, *counts.values()])
     parts = {name: np.arange(bounds[i], bounds[i + 1]) for i, name in enumerate(counts)}
@@ -158,7 +161,9 @@ def _split_indices(
     pool = parts.pop("", None) if "" in parts else parts["train"]
     rest = len(pool) - sum(wanted.values())
     if rest < 1:
-        raise UserError(f"validation {validation} and test {test} leave no training samples of {len(pool)}")
+        raise UserError(
+            f"validation {validation} and test {test} leave no training samples out of {len(pool)}"
+        )
     chosen = stratified(labels[pool], [*wanted.values(), rest], seed)
     for name, positions in zip([*wanted, "train"], chosen, strict=True):
         parts[name] = pool[positions]
@@ -166,7 +171,7 @@ def _split_indices(
 
 
 def _sample_count(share: float, total: int) -> int:
-    """Return a number of evaluated samples given as such or as a share of `total`, then at least 2."""
+    """Return a sample count given as a number, or as a share of `total` (then at least 2)."""
     return share if isinstance(share, int) else max(FEWEST_SAMPLES["val"], round(share * total))
 
 
@@ -175,7 +180,7 @@ def _visible(folder: Path) -> list[Path]:
 
 
 def _split_folders(folder: Path) -> dict[str, Path]:
-    """Return the folders of the splits by name, or the folder itself as "" if it has no such folders."""
+    """Return the folders of the splits by name, or {"": folder} if there are none."""
     found = {split: folder / split for split in SPLITS if (folder / split).is_dir()}
     if not {"train", "test"} <= set(found):
         return {"": folder}
@@ -191,7 +196,7 @@ def _split_folders(folder: Path) -> dict[str, Path]:
 def _refuse_empty_classes(
     source: Path, train_labels: np.ndarray, class_names: Sequence[object], repair: str
 ) -> None:
-    """Raise a UserError that names the classes without a training sample."""
+    """Raise UserError if a class has no training sample, naming those classes."""
     trained = set(np.unique(train_labels).tolist())
     missing = len(class_names) - len(trained)
     if missing:
@@ -199,7 +204,7 @@ def _refuse_empty_classes(
         shown = ", ".join(islice(names, _SHOWN_CLASSES)) + (", ..." if missing > _SHOWN_CLASSES else "")
         raise UserError(
             f"{source} has no training sample of {missing} of its {len(class_names)} classes: {shown}; "
-            f"allowed: at least one of each; {repair}"
+            f"allowed: at least one per class; {repair}"
         )
 
 
@@ -229,13 +234,13 @@ def _images_in(class_folder: Path) -> list[Path]:
         elif path.is_dir():
             raise UserError(
                 f"{class_folder} is read as a class but has the folder {path.name!r}; allowed: images "
-                f"in the class folders, and these at the top or all in train and test; move it"
+                f"in class folders, which are at the top level or all in train and test; move it"
             )
     return images
 
 
 def _read_images(files: list[Path], image_size: int | None, greyscale: bool) -> np.ndarray:
-    """Return the images as uint8 (n, C, H, W); different sizes are a UserError that names a file."""
+    """Return the images as uint8 (n, C, H, W); raise UserError if their sizes differ."""
     first = _read_image(files[0], image_size, greyscale)
     images = np.empty((len(files), *first.shape), dtype=np.uint8)
     for i, file in enumerate(followed(files, "reading images")):
@@ -243,7 +248,7 @@ def _read_images(files: list[Path], image_size: int | None, greyscale: bool) -> 
         if pixels.shape != first.shape:
             raise UserError(
                 f"{file} has {pixels.shape[1:]} pixels but {files[0]} has {first.shape[1:]}; "
-                f"give an image_size to scale them to"
+                f"set image_size to scale them"
             )
         images[i] = pixels
     return images
@@ -257,8 +262,8 @@ def _read_image(file: Path, image_size: int | None, greyscale: bool) -> np.ndarr
         with Image.open(file) as image:
             if image.mode in _DEEP_MODES:
                 raise UserError(
-                    f"{file} has the mode {image.mode!r}, more than 8 bits a channel; allowed: 8 bits; "
-                    f"convert to 8 bits a channel first"
+                    f"{file} has the mode {image.mode!r}, more than 8 bits per channel; allowed: 8 bits; "
+                    f"convert it to 8 bits per channel first"
                 )
             converted = ImageOps.exif_transpose(image).convert("L" if greyscale else "RGB")
     except (OSError, ValueError, Image.DecompressionBombError) as error:
@@ -270,7 +275,7 @@ def _read_image(file: Path, image_size: int | None, greyscale: bool) -> np.ndarr
 
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
-    arrays = npz.read(path)
+    arrays = npz.read_npz(path)
     needed = ("inputs", "labels") if "inputs" in arrays else ("x_train", "y_train", "x_test", "y_test")
     allowed = _WHOLE_ARRAYS if "inputs" in arrays else _SPLIT_ARRAYS
     if missing := [name for name in needed if name not in arrays]:
@@ -286,13 +291,13 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
 def _as_samples(
     path: Path, inputs_name: str, labels_name: str, arrays: Mapping[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return inputs and labels, as many of each."""
+    """Return inputs and labels of equal length."""
     labels = _as_labels(path, labels_name, arrays)
     inputs = _as_inputs(path, inputs_name, arrays)
     if len(inputs) != len(labels):
         raise UserError(
             f"{path}: {inputs_name} has {len(inputs)} samples but {labels_name} has {len(labels)}; "
-            f"allowed: as many of each; correct the arrays"
+            f"allowed: equal numbers; correct the arrays"
         )
     return inputs, labels
 

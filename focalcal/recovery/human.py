@@ -61,7 +61,7 @@ def read_distributions(path: str | os.PathLike[str]) -> NDArray[np.float64]:
 
 def _read(path: Path) -> NDArray:
     if path.suffix == ".npz":
-        arrays = npz.read(path)
+        arrays = npz.read_npz(path)
         if ARRAY not in arrays:
             raise UserError(
                 f"human labels {path} have the arrays {', '.join(sorted(arrays)) or 'none'}; "

@@ -1,4 +1,4 @@
-"""Checks of what the theory functions are given: every error names the argument, its value and the bound."""
+"""Argument checks of the theory functions; every error names the argument, its value and the bound."""
 
 import math
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 SUM_TOLERANCE = 1e-5
-"""How far a row of probabilities may be from summing to 1: room for a float32 softmax over many classes."""
+"""Tolerance for the sum of a row of probabilities, wide enough for a float32 softmax over many classes."""
 
 
 def checked_scalar(name: str, value: Any) -> float:
@@ -49,7 +49,7 @@ def checked_classes(classes: Any, minimum: int = 2, maximum: int | None = None) 
 
 
 def checked_shape(name: str, values: Any) -> np.ndarray:
-    """Return `values` as a float64 array (n, k) with k >= 2, C-contiguous; its entries are not looked at."""
+    """Return `values` as a float64 array (n, k) with k >= 2, C-contiguous; the entries are not checked."""
     array = np.asarray(values)
     if array.dtype.kind not in "bfiu":
         raise ValueError(f"{name} must be an array (n, k) of real numbers, got dtype {array.dtype}")
@@ -63,7 +63,7 @@ def checked_shape(name: str, values: Any) -> np.ndarray:
 def checked_matrix(name: str, values: Any) -> np.ndarray:
     """Return `values` as a finite float64 array (n, k) with k >= 2."""
     array = checked_shape(name, values)
-    # NaN and infinities survive into the extremes, so that two reductions look at every entry
+    # NaN and infinities propagate to the extremes, so two reductions check every entry
     if array.size and not (np.isfinite(array.max()) and np.isfinite(array.min())):
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(f"{name} must be finite, got {array[row, column]} in row {row}, column {column}")

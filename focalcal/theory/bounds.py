@@ -1,4 +1,4 @@
-"""Temperatures between which the binary focal calibration map lies (K24 Proposition 3 and Figure 3).
+"""Temperatures that bound the binary focal calibration map (K24 Proposition 3 and Figure 3).
 
 Temperature scaling with T maps the binary logit s to s / T; focal calibration maps it to
 `binary_logit_map(s)`. For s > 0 (both are odd) `sigmoid(s / T_high) <= FC(s) <= sigmoid(s / T_low)` holds
@@ -21,7 +21,7 @@ COARSE_POINTS = 129
 LARGEST_SCANNED_LOGIT = 64.0
 """Beyond this, c(s) = gamma + 1 - log(1 + gamma) / s up to e^-64, so that no extremum is missed."""
 SMALLEST_SCANNED_LOGIT = 1e-2
-"""Below this, c(s) differs from c(0+) by less than 1e-9 in relative terms wherever an extremum lies there."""
+"""Below this, c(s) differs from c(0+) by a relative 1e-9 at most if an extremum lies there."""
 
 
 def theoretical_temperatures(gamma: float) -> tuple[float, float]:
@@ -33,8 +33,8 @@ def theoretical_temperatures(gamma: float) -> tuple[float, float]:
 def tightest_temperatures(gamma: float, max_logit: float = 20.0) -> tuple[float, float]:
     """Return the tightest (low, high) temperatures that enclose the binary map on |s| <= max_logit.
 
-    gamma > -1; max_logit > 0 or inf. Exact to rounding: 1 / low and 1 / high are the supremum and infimum of
-    c.
+    gamma > -1; max_logit > 0 or inf. Exact to rounding: 1 / low and 1 / high are the supremum and infimum
+    of c.
     """
     smallest, largest = slope_range(gamma, max_logit)
     return 1.0 / largest, 1.0 / smallest
@@ -44,10 +44,10 @@ def slope_range(gamma: float, max_logit: float = 20.0) -> tuple[float, float]:
     """Return the infimum and supremum of c(s) over 0 < s <= max_logit, gamma > -1, max_logit possibly inf."""
     gamma = _checked_open_gamma(gamma)
     max_logit = math.inf if max_logit == math.inf else checked_positive("max_logit", max_logit)
-    far_end = gamma + 1.0 if math.isinf(max_logit) else float(logit_slope(max_logit, gamma))
-    ends = [initial_slope(gamma), far_end]
+    last = gamma + 1.0 if math.isinf(max_logit) else float(logit_slope(max_logit, gamma))
+    boundary = [initial_slope(gamma), last]
     inside = [slope for _, slope in _interior_extrema(gamma, max_logit)]
-    return min(ends + inside), max(ends + inside)
+    return min(boundary + inside), max(boundary + inside)
 
 
 def logit_slope(s: Any, gamma: float) -> np.ndarray:
@@ -64,16 +64,16 @@ def initial_slope(gamma: float) -> float:
 
 
 def minimising_logit(gamma: float) -> float:
-    """Return the s > 0 where c(s) is smallest, 0.0 where the infimum is c(0+); gamma >= 0."""
+    """Return the s > 0 that minimises c(s), or 0.0 if the infimum is c(0+); gamma >= 0."""
     gamma = checked_gamma(gamma, minimum=0.0)
     lower = [(slope, s) for s, slope in _interior_extrema(gamma, math.inf) if slope < initial_slope(gamma)]
     return min(lower)[1] if lower else 0.0
 
 
 def critical_gamma() -> float:
-    """Return the gamma up to which c(0+) is the infimum of c, and above which an interior minimum is lower.
+    """Return the largest gamma for which c(0+) is the infimum of c; above it, an interior minimum is lower.
 
-    Up to it, c rises from s = 0; it is the positive root of the coefficient of s^3 in log f(s), which with L
+    Up to it, c rises from s = 0. It is the positive root of the coefficient of s^3 in log f(s), which with L
     = log 2 and the Taylor coefficients a1 = L - 1/2, a2 = (L - 3/4)/2, a3 = a2/3 of a(s) = e^s log(1 + e^-s)
     is `a3 (1 + gamma L)^2 - gamma a1 a2 (1 + gamma L) + gamma^2 a1^3 / 3`, a quadratic in gamma.
     """
@@ -90,9 +90,9 @@ def scanned_temperatures(
 ) -> tuple[float, float]:
     """Return (low, high) by K24's own method: try every T on a grid against every s on a grid.
 
-    A temperature counts as a bound when sigmoid(s / T) is on its side of FC(s) at every logit; low is the
-    largest that lies outside, high the smallest that lies inside. Each comparison is made at -|s|, where a
-    float64 probability keeps its digits. Slow by design: the check of `tightest_temperatures`.
+    A temperature is a bound if sigmoid(s / T) lies on one side of FC(s) at every logit; low is the largest
+    lower bound, high the smallest upper bound. Comparisons are made at -|s|, where a float64 probability
+    keeps its digits. Slow by design: this checks `tightest_temperatures`.
     """
     gamma = checked_gamma(gamma, minimum=0.0)
     logits = -np.arange(1, round(max_logit / logit_step) + 1) * logit_step
@@ -122,12 +122,12 @@ def _interior_extrema(gamma: float, max_logit: float) -> list[tuple[float, float
 
 @functools.cache
 def _coarse_logits() -> np.ndarray:
-    """Return the logits, geometrically spaced, between which extrema of c are looked for."""
+    """Return geometrically spaced logits that bracket the extrema of c."""
     return np.geomspace(SMALLEST_SCANNED_LOGIT, LARGEST_SCANNED_LOGIT, COARSE_POINTS)
 
 
 def _stationary_point(low: float, high: float, gamma: float) -> float:
-    """Return the root of c' in [low, high], or the middle where rounding hides the change of sign."""
+    """Return the root of c' in [low, high], or the midpoint if rounding hides the sign change."""
     if _slope_numerator(low, gamma) * _slope_numerator(high, gamma) > 0:
         return 0.5 * (low + high)
     return float(brentq(_slope_numerator, low, high, args=(gamma,), xtol=1e-12))

@@ -1,4 +1,4 @@
-"""The tables of the temperature bounds, one row a gamma, and the summary around the critical gamma."""
+"""The table of temperature bounds, one row per gamma, and the summary around the critical gamma."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from focalcal.theory.bounds import (
 
 
 def bounds_rows(gammas: Sequence[float], max_logit: float) -> list[dict[str, float]]:
-    """Return one row a gamma: K24's bounds, the tightest on |s| <= max_logit and on the whole line."""
+    """Return one row per gamma: K24's bounds, the tightest on |s| <= max_logit and on the whole line."""
     rows = []
     for gamma in gammas:
         theory_low, theory_high = theoretical_temperatures(gamma)

@@ -4,7 +4,7 @@ Notation: a(s) = e^s log(1 + e^-s), G(s) = log((1 + gamma a(s)) / (1 + gamma a(-
 K24 Sec. 3.2: logit FC(s) = (gamma + 1) s - G(s), an odd function, so that s > 0 is enough.
 
 Theorem A (one gamma). c s <= logit FC(s) <= (gamma + 1) s for all s > 0, with c = gamma + 1 - k. The right
-side is G >= 0: a grows, because log(1 + x) > x / (1 + x). The left side is G(s) <= k s, on three ranges:
+side is G >= 0: a increases, because log(1 + x) > x / (1 + x). The left side is G(s) <= k s, on three ranges:
 
   near 0  if k = k1 = 2 gamma a1 / (1 + gamma L): G is odd, G(s) = k1 s + G'''(t) s^3 / 6, and G''' < 0;
           if k > k1: G' < k;
@@ -14,8 +14,8 @@ side is G >= 0: a grows, because log(1 + x) > x / (1 + x). The left side is G(s)
 
 Theorem B (all gamma). k = k1 holds for all s > 0 exactly when 0 < gamma <= gamma_c, the critical gamma. Let
 H(gamma) = k1 s - G(s); dH/dgamma has the sign of W gamma^2 + V gamma + D, where D = 2 a1 s - (a(s) - a(-s))
-and W = 2 a1 s a(s) a(-s) - (a(s) - a(-s)) L^2. D > 0 > W for all s > 0, so H rises from H(0) = 0 and then
-falls: H(gamma_c) >= 0 gives H > 0 below gamma_c. At gamma_c the s^3 term of G vanishes and the s^5 term
+and W = 2 a1 s a(s) a(-s) - (a(s) - a(-s)) L^2. D > 0 > W for all s > 0, so H increases from H(0) = 0 and then
+decreases: H(gamma_c) >= 0 gives H > 0 below gamma_c. At gamma_c the s^3 term of G vanishes and the s^5 term
 decides near 0; above it the s^3 term is positive and the bound fails near 0.
 
 Every inequality is checked with ball arithmetic (Arb, through python-flint), which rounds outwards.
@@ -146,18 +146,20 @@ def _proof_touching_inside(gamma: float, touching: float) -> dict[str, Any]:
     def gap(u: arb_series) -> arb_series:
         return slope * u - _log_ratio(u, ball)
 
-    # a straight line that is below k s at both ends of the range is below it in between
+    # a straight line below k s at both ends of the range is below it in between
     for end in (left, right):
-        _require(slope * _exact(end) > jet[0] + jet[1] * (_exact(end) - star), f"tangent at s = {end!r}")
+        _require_proved(
+            slope * _exact(end) > jet[0] + jet[1] * (_exact(end) - star), f"tangent at s = {end!r}"
+        )
     return {
         "lower_constant": repr(lower_constant),
         "lower_constant_formula": f"a float64 below logit FC(s*)/s* = {(ball + 1 - attained).str(25)}",
         "touches_at": touching,
         "highest_temperature": (1 / _exact(lower_constant)).str(25),
         "ranges": [
-            _boxes("G' below k", 0.0, near, lambda box: log_ratio(_variable(box))[1] < slope),
+            _proof_on_boxes("G' below k", 0.0, near, lambda box: log_ratio(_variable(box))[1] < slope),
             _middle("k s - G(s) above 0", near, left, gap),
-            _boxes("G'' below 0", left, right, lambda box: log_ratio(_variable(box))[2] < 0),
+            _proof_on_boxes("G'' below 0", left, right, lambda box: log_ratio(_variable(box))[2] < 0),
             _middle("k s - G(s) above 0", right, tail_start, gap),
             _tail(tail_start, "G < log(1 + gamma) <= k s"),
         ],
@@ -188,10 +190,10 @@ def _w_ranges() -> list[dict[str, Any]]:
     def negated(u: arb_series) -> arb_series:
         return (_a(u) - _a(-u)) * log2**2 - 2 * a1 * u * _a(u) * _a(-u)
 
-    # in the tail a(s) < 1, a(-s) < (s + 1) e^-s, s (s + 1) e^-s falls, a(s) grows and a(-s) falls
+    # in the tail a(s) < 1, a(-s) < (s + 1) e^-s, s (s + 1) e^-s decreases, a(s) increases and a(-s) decreases
     start = _exact(tail_start)
     near, far = _a(_variable(start))[0], _a(-_variable(start))[0]
-    _require(2 * a1 * start * (start + 1) * (-start).exp() < (near - far) * log2**2, "tail of W")
+    _require_proved(2 * a1 * start * (start + 1) * (-start).exp() < (near - far) * log2**2, "tail of W")
     return [
         _near_zero("third derivative of W below 0; W, W', W'' vanish at 0", lambda u: -negated(u), 3),
         _middle("-W above 0", NEAR_ZERO, tail_start, negated),
@@ -201,7 +203,7 @@ def _w_ranges() -> list[dict[str, Any]]:
 
 def _near_zero(method: str, function: Callable[[arb_series], arb_series], order: int) -> dict[str, Any]:
     """Return the record of `function`'s derivative of that order being negative on [0, NEAR_ZERO]."""
-    return _boxes(method, 0.0, NEAR_ZERO, lambda box: function(_variable(box))[order] < 0)
+    return _proof_on_boxes(method, 0.0, NEAR_ZERO, lambda box: function(_variable(box))[order] < 0)
 
 
 def _middle(
@@ -215,11 +217,11 @@ def _middle(
         slope = function(_variable(box))[1]
         return bool(value + slope * (box - centre) > 0)
 
-    return _boxes(method, start, end, positive)
+    return _proof_on_boxes(method, start, end, positive)
 
 
-def _boxes(method: str, start: float, end: float, holds: Callable[[arb], bool]) -> dict[str, Any]:
-    """Return the record of `holds` on a cover of [start, end] by boxes, halved until each is proved."""
+def _proof_on_boxes(method: str, start: float, end: float, holds: Callable[[arb], bool]) -> dict[str, Any]:
+    """Return the record of `holds` on boxes that cover [start, end], halved until each is proved."""
     pending, proved = [(start, end)], 0
     while pending:
         low, high = pending.pop()
@@ -234,11 +236,11 @@ def _boxes(method: str, start: float, end: float, holds: Callable[[arb], bool]) 
 
 
 def _tail(start: float, method: str) -> dict[str, Any]:
-    """Return the record of an inequality that needs no boxes from `start` to infinity."""
+    """Return the record of an inequality that holds from `start` to infinity without boxes."""
     return {"from": start, "to": None, "method": method, "boxes": 0}
 
 
-def _require(condition: bool, what: str) -> None:
+def _require_proved(condition: bool, what: str) -> None:
     """Raise ArithmeticError unless `condition` was proved."""
     if not condition:
         raise ArithmeticError(f"could not prove the {what}")
@@ -293,7 +295,7 @@ def _float_below(number: arb) -> float:
 
 @contextlib.contextmanager
 def _working_precision() -> Iterator[None]:
-    """Set the precision and the length of Taylor jets, and put back what was there."""
+    """Set the precision and the length of Taylor jets, and restore them afterwards."""
     before = ctx.prec, ctx.cap
     ctx.prec, ctx.cap = PRECISION_BITS, TERMS
     try:

@@ -1,7 +1,7 @@
 """Named numbers that decide the papers' theoretical statements, for the claims ledger to compare.
 
-A check is a name, one number and a few words on where it occurs. "margin" checks are smallest slacks of an
-inequality (never below 0 if the statement holds), "excess" checks largest violations, the rest plain values.
+A check has a name, one number and a note on where it occurs. "margin" checks are the smallest slack of an
+inequality (never below 0 if the statement holds), "excess" checks the largest violation, the rest values.
 """
 
 from collections.abc import Mapping
@@ -13,30 +13,30 @@ Row = dict[str, float | str]
 
 
 @dataclass(frozen=True)
-class Check:
-    """One number with a few words on what it is or where it occurs."""
+class TheoryCheck:
+    """One number with a note on what it is or where it occurs."""
 
     value: float
     detail: str = ""
 
 
-def check_rows(checks: Mapping[str, Check]) -> list[Row]:
+def check_rows(checks: Mapping[str, TheoryCheck]) -> list[Row]:
     """Return the checks as table rows name, value, detail."""
     return [
         {"name": name, "value": float(check.value), "detail": check.detail} for name, check in checks.items()
     ]
 
 
-def smallest(values: np.ndarray, where: np.ndarray, label: str) -> Check:
+def smallest(values: np.ndarray, where: np.ndarray, label: str) -> TheoryCheck:
     """Return the smallest of `values` (n,) and the row of `where` (n, ...) at which it occurs."""
     index = int(np.argmin(values))
-    return Check(float(values[index]), f"{label} = {_short(where[index])}")
+    return TheoryCheck(float(values[index]), f"{label} = {_four_digits(where[index])}")
 
 
-def largest(values: np.ndarray, where: np.ndarray, label: str) -> Check:
+def largest(values: np.ndarray, where: np.ndarray, label: str) -> TheoryCheck:
     """Return the largest of `values` (n,) and the row of `where` (n, ...) at which it occurs."""
     index = int(np.argmax(values))
-    return Check(float(values[index]), f"{label} = {_short(where[index])}")
+    return TheoryCheck(float(values[index]), f"{label} = {_four_digits(where[index])}")
 
 
 def binary_rows(p: np.ndarray) -> np.ndarray:
@@ -56,6 +56,6 @@ def simplex_sample(classes: int, size: int, seed: int = 0) -> np.ndarray:
     return rows / rows.sum(axis=1, keepdims=True)
 
 
-def _short(place: np.ndarray | float) -> str:
-    """Return numbers in four significant digits."""
-    return ", ".join(f"{number:.4g}" for number in np.ravel(place))
+def _four_digits(numbers: np.ndarray | float) -> str:
+    """Return numbers with four significant digits."""
+    return ", ".join(f"{number:.4g}" for number in np.ravel(numbers))

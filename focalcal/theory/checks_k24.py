@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import expit
 
 from focalcal.theory.bounds import slope_range, theoretical_temperatures, tightest_temperatures
-from focalcal.theory.checks import Check, binary_rows, largest, simplex_sample, smallest
+from focalcal.theory.checks import TheoryCheck, binary_rows, largest, simplex_sample, smallest
 from focalcal.theory.matching import match_temperature
 from focalcal.theory.proper import (
     confidence_gain,
@@ -22,7 +22,7 @@ EXAMPLE = np.array([[0.55, 0.30, 0.15]])
 """K24 Fig. 4's ground truth."""
 
 
-def k24_checks() -> dict[str, Check]:
+def k24_checks() -> dict[str, TheoryCheck]:
     """Return every check of K24 by name."""
     return {
         **_loss_shape(),
@@ -34,7 +34,7 @@ def k24_checks() -> dict[str, Check]:
     }
 
 
-def _loss_shape() -> dict[str, Check]:
+def _loss_shape() -> dict[str, TheoryCheck]:
     """Return Prop. 1's convexity, and the order of L and L* around 1/2 (text on Fig. 1)."""
     places = np.array([(gamma, p) for gamma in (0.0, *GAMMAS) for p in PROBABILITIES])
     curvature = np.concatenate([focal_curvature(PROBABILITIES, gamma) for gamma in (0.0, *GAMMAS)])
@@ -47,27 +47,33 @@ def _loss_shape() -> dict[str, Check]:
     }
 
 
-def _minimisers() -> dict[str, Check]:
-    """Return the focal minimiser where the truth is 0.8 (Sec. 3.1)."""
+def _minimisers() -> dict[str, TheoryCheck]:
+    """Return the focal minimiser for a true probability of 0.8 (Sec. 3.1)."""
     value = {gamma: float(psi_inverse([[0.8, 0.2]], gamma)[0, 0]) for gamma in (1e-6, 2.0, 1e6)}
     return {
-        "k24_minimiser_of_08_at_gamma_2": Check(value[2.0]),
-        "k24_minimiser_of_08_at_small_gamma": Check(value[1e-6], "gamma = 1e-6"),
-        "k24_minimiser_of_08_at_large_gamma": Check(value[1e6], "gamma = 1e6"),
+        "k24_minimiser_of_08_at_gamma_2": TheoryCheck(value[2.0]),
+        "k24_minimiser_of_08_at_small_gamma": TheoryCheck(value[1e-6], "gamma = 1e-6"),
+        "k24_minimiser_of_08_at_large_gamma": TheoryCheck(value[1e6], "gamma = 1e6"),
     }
 
 
-def _properness() -> dict[str, Check]:
-    """Return the properness of L* for 2 classes and for more, and the binary formula of Prop. 2."""
+def _properness() -> dict[str, TheoryCheck]:
+    """Return the properness of L* for 2 and for more classes, and the binary formula of Prop. 2."""
     checks = {}
     truth = binary_rows(np.linspace(0.02, 0.98, 49))
     guess = binary_rows(PROBABILITIES)
     margins, formula = [], []
     for gamma in GAMMAS:
         margins += [properness_margin(guess, p[None], gamma).min() for p in truth[::4]]
-        formula.append(np.abs(psi(guess, gamma)[:, 0] - _proposition_2(PROBABILITIES, gamma)).max())
-    checks["k24_binary_properness_margin"] = Check(min(margins), "over 9 gammas, 13 truths, 999 predictions")
-    checks["k24_binary_formula_difference"] = Check(max(formula), "largest over 9 gammas, 999 predictions")
+        formula.append(
+            np.abs(psi(guess, gamma)[:, 0] - _binary_formula_as_printed(PROBABILITIES, gamma)).max()
+        )
+    checks["k24_binary_properness_margin"] = TheoryCheck(
+        min(margins), "over 9 gammas, 13 truths, 999 predictions"
+    )
+    checks["k24_binary_formula_difference"] = TheoryCheck(
+        max(formula), "largest over 9 gammas, 999 predictions"
+    )
     margins, distance = [], []
     for classes in (3, 4, 10):
         posterior = simplex_sample(classes, 400, seed=1)
@@ -77,14 +83,16 @@ def _properness() -> dict[str, Check]:
         nearby = _around(EXAMPLE[0])
         risk = properness_margin(nearby, EXAMPLE, gamma)
         distance.append(np.abs(nearby[risk.argmin()] - EXAMPLE[0]).max())
-    checks["k24_multiclass_properness_margin"] = Check(min(margins), "3, 4 and 10 classes, random pairs")
-    checks["k24_example_minimum_distance"] = Check(
+    checks["k24_multiclass_properness_margin"] = TheoryCheck(
+        min(margins), "3, 4 and 10 classes, random pairs"
+    )
+    checks["k24_example_minimum_distance"] = TheoryCheck(
         max(distance), "argmin on a grid of step 0.01, gamma 1 and 3"
     )
     return checks
 
 
-def _proposition_2(q: np.ndarray, gamma: float) -> np.ndarray:
+def _binary_formula_as_printed(q: np.ndarray, gamma: float) -> np.ndarray:
     """Return K24 Prop. 2's formula as printed, (n,)."""
     odds = ((1 - q) / q) ** gamma
     return 1 / (1 + odds * ((1 - q) - gamma * q * np.log(q)) / (q - gamma * (1 - q) * np.log(1 - q)))
@@ -98,7 +106,7 @@ def _around(p: np.ndarray) -> np.ndarray:
     return np.concatenate([rows, p[None]])
 
 
-def _proposition_3() -> dict[str, Check]:
+def _proposition_3() -> dict[str, TheoryCheck]:
     """Return Prop. 3 as proved and as printed, the width of its interval, and negative gammas."""
     logits = np.linspace(0.01, 20.0, 2000)
     proved, printed, widths = [], [], []
@@ -117,14 +125,14 @@ def _proposition_3() -> dict[str, Check]:
         "k24_prop3_upper_margin": smallest(np.array(upper), gammas, "slack in 1/T, |s| <= 1e6; gamma"),
         "k24_prop3_printed_margin": smallest(np.array(printed), gammas, "slack in logits, s <= 20; gamma"),
         "k24_width_ratio": largest(np.array(widths), gammas, "exact over theoretical width; gamma"),
-        "k24_negative_gamma_margin": Check(
+        "k24_negative_gamma_margin": TheoryCheck(
             min(opposite),
             f"q - Psi(q), q > 1/2, gamma -0.5 and -0.25; the side changes at {2 - 2 / np.log(2):.4f}",
         ),
     }
 
 
-def _proposition_5() -> dict[str, Check]:
+def _proposition_5() -> dict[str, TheoryCheck]:
     """Return the smallest change of the top probability by class count, and what the proof assumes."""
     v = np.linspace(0.001, 0.999, 999)
     bends = np.array([np.diff(v / phi(v, gamma), 2) / 1e-6 for gamma in GAMMAS])
@@ -137,10 +145,12 @@ def _proposition_5() -> dict[str, Check]:
     return checks
 
 
-def _many_classes() -> dict[str, Check]:
+def _many_classes() -> dict[str, TheoryCheck]:
     """Return matching temperatures behind Sec. 4.1's "0.4-0.5 for commonly used gamma"."""
     return {
-        f"k24_temperature_{classes}_classes_gamma_{gamma:g}": Check(match_temperature(gamma, classes)[0])
+        f"k24_temperature_{classes}_classes_gamma_{gamma:g}": TheoryCheck(
+            match_temperature(gamma, classes)[0]
+        )
         for classes in (3, 10)
         for gamma in (2.0, 3.0)
     }

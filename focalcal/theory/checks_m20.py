@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.special import lambertw, xlogy
 
-from focalcal.theory.checks import Check, binary_rows, largest, simplex_sample, smallest
+from focalcal.theory.checks import TheoryCheck, binary_rows, largest, simplex_sample, smallest
 from focalcal.theory.gamma_star import gamma_star, gradient_ratio
 from focalcal.theory.proper import conditional_risk, focal_loss
 from focalcal.theory.psi import psi_inverse
@@ -15,12 +15,12 @@ GAMMAS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
 PROBABILITIES = np.linspace(0.001, 0.999, 999)
 
 
-def m20_checks() -> dict[str, Check]:
+def m20_checks() -> dict[str, TheoryCheck]:
     """Return every check of M20 by name."""
     return {**_gradients(), **_proposition_2(), **_lambert_branches(), **_entropy()}
 
 
-def _gradients() -> dict[str, Check]:
+def _gradients() -> dict[str, TheoryCheck]:
     """Return Prop. 1 against a numerical derivative, and the values and shape of g quoted in the text."""
     step = 1e-6
     errors = []
@@ -30,14 +30,16 @@ def _gradients() -> dict[str, Check]:
         errors.append(np.abs(slope / entropy_slope - gradient_ratio(PROBABILITIES, gamma)).max())
     turns = [int(np.sum(np.diff(np.sign(np.diff(gradient_ratio(PROBABILITIES, g)))) != 0)) for g in GAMMAS]
     return {
-        "m20_gradient_ratio_difference": Check(max(errors), "against a central difference, 7 gammas"),
-        "m20_ratio_turning_points": Check(max(turns), "g rises, then falls: one turning point, 7 gammas"),
-        "m20_ratio_at_019_gamma_5": Check(float(gradient_ratio(0.19, 5.0))),
-        "m20_ratio_at_05_gamma_7": Check(float(gradient_ratio(0.5, 7.0))),
+        "m20_gradient_ratio_difference": TheoryCheck(max(errors), "against a central difference, 7 gammas"),
+        "m20_ratio_turning_points": TheoryCheck(
+            max(turns), "g rises, then falls: one turning point, 7 gammas"
+        ),
+        "m20_ratio_at_019_gamma_5": TheoryCheck(float(gradient_ratio(0.19, 5.0))),
+        "m20_ratio_at_05_gamma_7": TheoryCheck(float(gradient_ratio(0.5, 7.0))),
     }
 
 
-def _proposition_2() -> dict[str, Check]:
+def _proposition_2() -> dict[str, TheoryCheck]:
     """Return Prop. 2: g(p0, gamma*) = 1, and g <= 1 for every larger p and gamma."""
     residuals, excesses, places = [], [], []
     for p0 in THRESHOLDS:
@@ -51,27 +53,29 @@ def _proposition_2() -> dict[str, Check]:
     return {
         "m20_gamma_star_residual": largest(np.array(residuals), THRESHOLDS, "p0"),
         "m20_gamma_star_excess": largest(np.array(excesses), np.array(places), "p0, gamma"),
-        "m20_gamma_star_at_010": Check(gamma_star(0.10)),
-        "m20_gamma_star_at_020": Check(gamma_star(0.20)),
-        "m20_gamma_star_at_025": Check(gamma_star(0.25)),
+        "m20_gamma_star_at_010": TheoryCheck(gamma_star(0.10)),
+        "m20_gamma_star_at_020": TheoryCheck(gamma_star(0.20)),
+        "m20_gamma_star_at_025": TheoryCheck(gamma_star(0.25)),
     }
 
 
-def _lambert_branches() -> dict[str, Check]:
-    """Return what App. B says of its Lambert argument: its least value, and the other branch's gamma."""
+def _lambert_branches() -> dict[str, TheoryCheck]:
+    """Return the claims of App. B on its Lambert argument: its minimum, and the gamma of the other branch."""
     p0 = np.linspace(0.01, 0.99, 981)
     a, b = 1.0 - p0, p0 * np.log(p0)
     argument = -(a ** (1.0 - a / b)) / b * np.log(a)
     low = p0 < 0.5
     principal = a[low] / b[low] + lambertw(np.maximum(argument[low], -1.0 / math.e), 0).real / np.log(a[low])
     return {
-        "m20_lambert_argument_least": Check(float(argument.min()), f"p0 = {p0[argument.argmin()]:.3g}"),
-        "m20_lambert_argument_least_at": Check(float(p0[argument.argmin()])),
-        "m20_principal_branch_gamma": Check(float(principal.max()), "0 up to rounding for every p0 < 0.5"),
+        "m20_lambert_argument_least": TheoryCheck(float(argument.min()), f"p0 = {p0[argument.argmin()]:.3g}"),
+        "m20_lambert_argument_least_at": TheoryCheck(float(p0[argument.argmin()])),
+        "m20_principal_branch_gamma": TheoryCheck(
+            float(principal.max()), "0 up to rounding for every p0 < 0.5"
+        ),
     }
 
 
-def _entropy() -> dict[str, Check]:
+def _entropy() -> dict[str, TheoryCheck]:
     """Return App. H: the entropy bound for gamma >= 1, and the entropy of the binary minimiser."""
     margins, places = [], []
     for classes in (2, 3, 10):

@@ -21,8 +21,8 @@ def gradient_ratio(p: Any, gamma: float) -> np.ndarray:
 def gamma_star(p0: float) -> float:
     """Return the gamma > 0 with g(p0, gamma) = 1, for 0 < p0 <= 1/2 (0.0 at 1/2), by M20 Prop. 2.
 
-    `a/b + W_{-1}(-(a^(1 - a/b) / b) log a) / log a`, a = 1 - p0, b = p0 log p0. Above p0 = 1/2 g is below 1
-    for every gamma > 0, and the formula returns the trivial solution 0.
+    `a/b + W_{-1}(-(a^(1 - a/b) / b) log a) / log a`, a = 1 - p0, b = p0 log p0. Above p0 = 1/2, g is
+    below 1 for every gamma > 0, and the formula returns the trivial solution 0.
     """
     number = checked_scalar("p0", p0)
     if not 0.0 < number <= 0.5:
@@ -35,7 +35,7 @@ def gamma_star(p0: float) -> float:
     gamma = ratio + float(lambertw(argument, -1).real) / log_a
     term = -1.0 / ratio
     for _ in range(NEWTON_STEPS):
-        gamma -= _log_ratio_over_gamma(gamma, log_a, term) / _its_slope(gamma, term)
+        gamma -= _log_ratio_over_gamma(gamma, log_a, term) / _slope_of_log_ratio(gamma, term)
     return gamma
 
 
@@ -45,12 +45,12 @@ def gamma_star_inverse(gamma: float) -> float:
 
 
 def _log_ratio_over_gamma(gamma: float, log_a: float, term: float) -> float:
-    """Return log g / gamma = log a + log(1 + gamma B) / gamma, B = `term`: no root at gamma = 0."""
+    """Return log g / gamma = log a + log(1 + gamma B) / gamma, B = `term`, which has no root at gamma = 0."""
     return log_a + math.log1p(gamma * term) / gamma
 
 
-def _its_slope(gamma: float, term: float) -> float:
-    """Return the derivative in gamma of log(1 + gamma B) / gamma, by its series where it would cancel."""
+def _slope_of_log_ratio(gamma: float, term: float) -> float:
+    """Return the derivative in gamma of log(1 + gamma B) / gamma, by a series where cancellation occurs."""
     x = gamma * term
     if abs(x) < 1e-4:
         return term**2 * (2.0 * x / 3.0 - 0.5)

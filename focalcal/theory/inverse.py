@@ -16,7 +16,7 @@ from focalcal.theory.top_class import (
 LOWEST_INVERTED_GAP = -1e300
 MAXIMUM_STEPS = 200
 STEP_TOLERANCE = 1e-13
-"""Newton's method stops when a step is this small (relative above 1); the error is then its square."""
+"""Newton's method stops at steps this small (relative for values above 1); the error is then their square."""
 
 
 def psi_inverse(eta: Any, gamma: float) -> np.ndarray:
@@ -24,8 +24,8 @@ def psi_inverse(eta: Any, gamma: float) -> np.ndarray:
 
     `eta` is (n, k), non-negative, rows summing to 1 within 1e-5; gamma >= -1. For gamma >= 0, h is
     increasing and the solution minimises the focal risk (C21 Sec. 4); for -1 <= gamma < 0 h is not monotone,
-    but the solution is still unique on the simplex. Where Psi has underflowed to 0 in `eta`, what it held is
-    lost; keep logarithms and use `log_psi_inverse` there.
+    but the solution is still unique on the simplex. Entries of `eta` that underflowed to 0 cannot be
+    recovered; use logarithms and `log_psi_inverse` for them.
     """
     eta = checked_probabilities("eta", eta)
     with np.errstate(divide="ignore"):
@@ -37,7 +37,7 @@ def psi_inverse(eta: Any, gamma: float) -> np.ndarray:
 def log_psi_inverse(log_eta: Any, gamma: float) -> np.ndarray:
     """Return log q with log_psi(log q, gamma) = log_softmax(log_eta), float64 (n, k).
 
-    `log_eta` is (n, k), finite, defined up to a constant a row; gaps above 1e300 count as 1e300; gamma >= -1.
+    `log_eta` is (n, k), finite, defined up to a constant per row; gaps are limited to 1e300; gamma >= -1.
     """
     gamma = checked_gamma(gamma)
     log_eta = checked_matrix("log_eta", log_eta)
@@ -50,8 +50,8 @@ def log_psi_inverse(log_eta: Any, gamma: float) -> np.ndarray:
 def _invert_block(log_eta: np.ndarray, gamma: float, out: np.ndarray) -> None:
     """Write log q with Psi^gamma(q) = softmax(log_eta) into `out`; both (n, k) float64.
 
-    One unknown a row: x = log R, the log odds against the top class. Given x, every other class follows from
-    h(q_i) = h(q_top) eta_i / eta_top, and their sum must be R / (1 + R); what is in excess falls with x.
+    One unknown per row: x = log R, the log odds against the top class. Given x, every other class follows
+    from h(q_i) = h(q_top) eta_i / eta_top. Their sum must be R / (1 + R); its excess decreases with x.
     """
     positions = np.arange(len(log_eta))
     top = log_eta.argmax(axis=1)
@@ -134,7 +134,7 @@ def _solve_others(targets: np.ndarray, start: np.ndarray, gamma: float) -> tuple
         previous, logs = logs, _safeguarded(logs, logs + missing / slopes, low, high)
         if _settled(previous, logs):
             return logs, slopes
-    raise ArithmeticError(f"psi_inverse: a class's search did not converge at gamma = {gamma!r}")
+    raise ArithmeticError(f"psi_inverse: the search for one class did not converge at gamma = {gamma!r}")
 
 
 def _log_h_of_other(log_prob: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:
@@ -149,14 +149,14 @@ def _log_h_of_other(log_prob: np.ndarray, gamma: float) -> tuple[np.ndarray, np.
 
 
 def _safeguarded(current: np.ndarray, step: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return `step` where it lies in the bracket (give or take rounding), the bracket's middle elsewhere."""
+    """Return `step` where it lies in the bracket (up to rounding), the bracket's midpoint elsewhere."""
     slack = STEP_TOLERANCE * np.maximum(1.0, np.abs(current))
     inside = (step >= low - slack) & (step <= high + slack)
     return np.where(inside, step, 0.5 * low + 0.5 * high)
 
 
 def _settled(previous: np.ndarray, current: np.ndarray) -> bool:
-    """Return whether a Newton step moved nothing by more than the tolerance."""
+    """Return whether no entry moved by more than the tolerance."""
     return bool((np.abs(current - previous) <= STEP_TOLERANCE * np.maximum(1.0, np.abs(current))).all())
 
 

@@ -14,7 +14,7 @@ from scipy.special import expit, log_expit
 from focalcal.theory.arguments import checked_gamma
 
 VERTICES = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
-"""Cluster means; the first coordinate's sign is the class."""
+"""Cluster means; the sign of the first coordinate is the class."""
 RECORDED_STEPS = 120
 
 
@@ -28,7 +28,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Fits:
-    """Trainings of d models: steps (m,), norms of weights and logits (d, m), final weights (d, 2)."""
+    """Training of d models: steps (m,), norms of weights and logits (d, m), final weights (d, 2)."""
 
     steps: np.ndarray
     weight_norms: np.ndarray
@@ -37,20 +37,20 @@ class Fits:
 
 
 def draw_sample(size: int, seed: int, spread: float = 0.5, flipped: float = 0.1) -> Sample:
-    """Return `size` points, a quarter a cluster, with exactly round(flipped * size) labels flipped."""
+    """Return `size` points, a quarter per cluster, with exactly round(flipped * size) labels flipped."""
     generator = np.random.default_rng(seed)
     cluster = np.arange(size) % len(VERTICES)
     points = VERTICES[cluster] + spread * generator.standard_normal((size, 2))
     labels = np.sign(VERTICES[cluster, 0])
-    wrong = generator.choice(size, size=round(flipped * size), replace=False)
-    labels[wrong] *= -1.0
+    mislabelled = generator.choice(size, size=round(flipped * size), replace=False)
+    labels[mislabelled] *= -1.0
     return Sample(points, labels)
 
 
 def fit_linear_models(
     samples: Sequence[Sample], gamma: float, steps: int = 10_000, learning_rate: float = 0.1
 ) -> Fits:
-    """Return one training a sample (all of one size), by gradient descent on the mean focal loss from w = 0.
+    """Return one model per sample (all of one size), by gradient descent on the mean focal loss from w = 0.
 
     gamma >= 0; 0 is cross-entropy. With z = y w.x and p = sigmoid(z) the true class's probability,
     -dL/dz = (1-p) phi^gamma(p) = (1-p)^gamma (1 - p - gamma p log p) (M20 Eq. (4)).
@@ -72,6 +72,6 @@ def fit_linear_models(
 
 
 def misclassified_confidences(sample: Sample, weights: np.ndarray) -> np.ndarray:
-    """Return the confidence, in [0.5, 1], of each point the model with `weights` (2,) gets wrong."""
+    """Return the confidence, in [0.5, 1], of each point misclassified by the model with `weights` (2,)."""
     margin = (sample.points @ weights) * sample.labels
     return expit(np.abs(margin[margin < 0]))

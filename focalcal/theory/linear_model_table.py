@@ -1,4 +1,4 @@
-"""The linear-model experiment of M20 Appendix G, run and summarised."""
+"""The linear-model experiment of M20 Appendix G and its tables."""
 
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ def run_experiment(settings: TheorySettings) -> Experiment:
 
 
 def experiment_rows(experiment: Experiment) -> list[dict[str, float | str]]:
-    """Return one row a dataset and loss: final norms, and how confident the model is in its test mistakes."""
+    """Return one row per dataset and loss: final norms and the confidence in misclassified test points."""
     rows = []
     for name, fits in experiment.fits.items():
         for index, (spread, seed) in enumerate(experiment.datasets):
@@ -66,7 +66,7 @@ def experiment_rows(experiment: Experiment) -> list[dict[str, float | str]]:
 
 
 def history_rows(experiment: Experiment) -> list[dict[str, float | str]]:
-    """Return the norms of weights and logits at every recorded step, a row a dataset, loss and step."""
+    """Return the norms of weights and logits with one row per dataset, loss and recorded step."""
     rows = []
     for name, fits in experiment.fits.items():
         for index, (spread, seed) in enumerate(experiment.datasets):

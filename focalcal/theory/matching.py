@@ -1,12 +1,12 @@
-"""The temperature closest to Psi^gamma in the largest difference over the simplex (K24 Sec. 3.3, Fig. 6).
+"""The temperature whose softmax is closest to Psi^gamma in maximum norm (K24 Sec. 3.3, Fig. 6).
 
 K24 scans T, gamma and every logit on grids. Here the largest difference for one T is found by ascent from
 structured starting points, and T by an exchange (Remez) method: solve the minimax problem on finitely many
-points, add the worst points for that solution, repeat until nothing worse is found.
+points, add the worst points for that solution, and repeat until no worse point is found.
 
-Symmetry reduces the search. Both maps ignore a shift of the logits and commute with permutations, so that
-logits in a box of half width `max_logit` are described by their gaps to the largest, in [-2 max_logit, 0].
-Given the top class, the others' gaps solve one Lagrange equation with few roots, so the worst points have few
+Symmetry reduces the search. Both maps are invariant to a shift of the logits and commute with permutations,
+so logits in a box of half width `max_logit` are described by their gaps to the largest, in [-2 max_logit, 0].
+Given the top class, the other gaps solve one Lagrange equation with few roots, so the worst points have few
 levels: `tops` classes at 0, some at -x, the rest at -y. The unit tests climb from points without that
 structure and find nothing worse.
 """
@@ -22,7 +22,7 @@ from focalcal.theory.psi import log_psi
 
 MOST_CLASSES = 10
 EXCHANGE_TOLERANCE = 1e-9
-"""The exchange ends when climbing finds nothing worse by more than this fraction."""
+"""The exchange ends when no point is worse by more than this fraction."""
 MOST_EXCHANGES = 30
 STEPS_ALONG_FAMILY = 32
 FIRST_STEP, FINAL_STEP = 0.1, 3e-6
@@ -32,7 +32,7 @@ WORTH_CLIMBING = 0.8
 
 
 def match_temperature(gamma: float, classes: int, max_logit: float = 5.0) -> tuple[float, float]:
-    """Return (temperature, max_error): the closest temperature to Psi^gamma and their largest difference.
+    """Return (temperature, max_error): the temperature closest to Psi^gamma and the largest difference.
 
     The difference is the largest over classes and over logits in (-max_logit, max_logit)^classes of
     |Psi^gamma(softmax(s)) - softmax(s / T)|. gamma > -1, classes from 2 to 10, max_logit > 0.
@@ -93,7 +93,7 @@ class _Levels:
 
     @classmethod
     def on_grid(cls, classes: int, width: float) -> "_Levels":
-        """Return every family with x on a grid that is denser near 0, and the rest at the floor -width."""
+        """Return every family with x on a grid that is denser near 0, and the rest at -width."""
         counts = itertools.product(range(1, classes), repeat=2)
         families = np.array([(tops, middles) for tops, middles in counts if tops + middles <= classes])
         depths = width * (np.arange(1, STEPS_ALONG_FAMILY + 1) / STEPS_ALONG_FAMILY) ** 2
@@ -121,7 +121,7 @@ def _best_inverse_temperature(points: np.ndarray, target: np.ndarray, low: float
 def _bisect_slope(points: np.ndarray, target: np.ndarray, low: float, high: float) -> float:
     """Return the minimiser in [low, high] of the largest difference, by the sign of its slope.
 
-    The largest of several smooth curves has its minimum at a kink, where interpolating methods stall.
+    The maximum of several smooth curves has its minimum at a kink, where interpolating methods stall.
     """
     while high - low > 1e-13 * high:
         middle = 0.5 * (low + high)
@@ -163,7 +163,7 @@ def _climb(
 
 
 def _climbs(starts: _Levels, difference: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (row, column, sign) of the climbs: one a family, level and sign with a promising start."""
+    """Return (row, column, sign) of the climbs: one per family, level and sign with a promising start."""
     tops, middles = starts.family[:, 0], starts.family[:, 1]
     columns = np.stack([np.zeros_like(tops), tops, np.minimum(tops + middles, starts.classes - 1)])
     levels = np.take_along_axis(difference, columns.T, axis=1).T

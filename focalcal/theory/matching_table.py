@@ -9,12 +9,12 @@ Row = dict[str, float]
 
 
 def matching_rows(settings: TheorySettings) -> list[Row]:
-    """Return one row a class count, box and gamma: the closest temperature and the largest difference."""
+    """Return one row per class count, box and gamma: the closest temperature and the largest difference."""
     rows = []
     for classes in settings.matching_classes:
-        rows += _rows(classes, settings.matching_max_logit, settings.matching_gammas)
+        rows += _rows_of_box(classes, settings.matching_max_logit, settings.matching_gammas)
         for max_logit in settings.sensitivity_max_logits:
-            rows += _rows(classes, max_logit, settings.sensitivity_gammas)
+            rows += _rows_of_box(classes, max_logit, settings.sensitivity_gammas)
     return rows
 
 
@@ -49,7 +49,7 @@ def fit_rows(rows: Sequence[Row], fit_ranges: Sequence[Sequence[float]]) -> list
     return fits
 
 
-def _rows(classes: int, max_logit: float, gammas: Sequence[float]) -> list[Row]:
+def _rows_of_box(classes: int, max_logit: float, gammas: Sequence[float]) -> list[Row]:
     """Return the rows of one class count and box."""
     rows = []
     for gamma in gammas:

@@ -46,13 +46,13 @@ def proper_loss(q: Any, gamma: float) -> np.ndarray:
 
 
 def proper_conditional_risk(q: Any, posterior: Any, gamma: float) -> np.ndarray:
-    """Return sum_i p_i L*(q)_i, (n,), of `q` (n, k) under `posterior` (n, k) or (1, k); least at q = p."""
+    """Return sum_i p_i L*(q)_i, (n,), of `q` (n, k) under `posterior` (n, k) or (1, k); minimal at q = p."""
     posterior = checked_probabilities("posterior", posterior)
     return _expected(proper_loss(q, gamma), posterior)
 
 
 def properness_margin(q: Any, posterior: Any, gamma: float) -> np.ndarray:
-    """Return how much the proper risk at `q` exceeds that at the posterior itself, (n,): never negative."""
+    """Return the excess of the proper risk at `q` over that at the posterior, (n,), never negative."""
     posterior = checked_probabilities("posterior", posterior)
     least = proper_conditional_risk(posterior, posterior, gamma)
     return proper_conditional_risk(q, posterior, gamma) - least
@@ -77,7 +77,7 @@ def keeps_order(q: Any, gamma: float) -> np.ndarray:
 
 
 def _expected(losses: np.ndarray, posterior: np.ndarray) -> np.ndarray:
-    """Return sum_i p_i loss_i, (n,), where a class of probability 0 counts nothing whatever its loss."""
+    """Return sum_i p_i loss_i, (n,), ignoring the loss of classes with probability 0."""
     weighted = np.multiply(
         posterior,
         losses,

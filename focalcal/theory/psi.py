@@ -10,11 +10,11 @@ Numerical form. `top` is the most probable class, `e_i = v_i / v_top`, `R = sum 
     log h_i - log h_top = log e_i - gamma log1p((1 - e_i) / R) - log((1 + gamma B_i) / (1 + gamma B_top))
 
 with `B_top = log1p(R) / R`. Nothing here is a difference of nearly equal numbers: 1 - v_top, which a
-saturated softmax rounds to 0, only enters as R, the sum over the *other* classes. Domain: gamma >= -1 (below,
-phi is negative near v = 1), any finite logits, any number of classes from 2.
+saturated softmax rounds to 0, only enters as R, the sum over the *other* classes. Domain: gamma >= -1 (below
+that, phi is negative near v = 1), any finite logits, at least 2 classes.
 
-Blocks are held classes first, (k, rows), for few classes, where NumPy reduces along rows slowly, and rows
-first for many, where its pairwise summation matters.
+Blocks are stored classes first, (k, rows), for few classes, where NumPy reduces along rows slowly, and rows
+first for many classes, where its pairwise summation matters.
 """
 
 import functools
@@ -39,7 +39,7 @@ __all__ = ["binary_logit_map", "log_psi", "log_psi_inverse", "psi", "psi_inverse
 MOST_CLASSES_FIRST = 64
 """Up to this many classes a block is transposed, so that reductions run along contiguous rows."""
 LARGEST_DIRECT_POWER = 8.0
-"""Up to this |gamma| a power of a rounded base is within 1e-14; above it the base's log1p is scaled."""
+"""Up to this |gamma| a power of a rounded base is accurate to 1e-14; above it log1p of the base is scaled."""
 TAYLOR_RADIUS = 0.5
 TAYLOR_DEGREE = 24
 """Binary logits below the radius use a Taylor polynomial of this degree; its remainder is (0.5 / pi)^25."""
@@ -50,7 +50,7 @@ def psi(probs: Any, gamma: float) -> np.ndarray:
     """Return Psi^gamma of each row of `probs`, float64 (n, k), rows summing to 1 (C21 Eq. (12), K24 Eq. (1)).
 
     `probs` is (n, k), non-negative, rows summing to 1 within 1e-5 (they are renormalised); gamma >= -1.
-    gamma = 0 is the identity, a one-hot row maps to itself, and a row's argmax stays.
+    gamma = 0 is the identity, a one-hot row maps to itself, and the argmax of a row is preserved.
     """
     gamma = checked_gamma(gamma)
     probs = checked_shape("probs", probs)
@@ -67,7 +67,7 @@ def log_psi(logits: Any, gamma: float, temperature: float = 1.0) -> np.ndarray:
     """Return log Psi^gamma(softmax(logits / temperature)), float64 (n, k), finite for finite logits.
 
     `logits` is (n, k), finite; gamma >= -1; temperature > 0. The absolute error is a few roundings of
-    (|gamma| + 1) * (range of the row) / temperature. Values below the most negative float64 are that float64.
+    (|gamma| + 1) * (range of the row) / temperature. Values are clipped at the most negative float64.
     """
     gamma = checked_gamma(gamma)
     temperature = checked_positive("temperature", temperature)
@@ -95,11 +95,11 @@ def binary_logit_map(s: Any, gamma: float) -> np.ndarray:
 
 
 class _Lines:
-    """A block of rows (n, k) laid out for fast sums over classes, and where each row's (first) top entry is.
+    """A block of rows (n, k) laid out for fast sums over classes, with the (first) top entry of each row.
 
-    `values` is a copy, (k, n) for few classes, (n, k) for many; `axis` is its class axis; `top` has the top
-    entries, shaped to broadcast against `values`; `positions` says where they are in the flat `values`, and
-    `of_row` whose they are.
+    `values` is a copy, (k, n) for few classes, (n, k) for many; `axis` is its class axis; `top` holds the top
+    entries, shaped to broadcast against `values`; `positions` are their indices in the flat `values`, and
+    `of_row` their rows.
     """
 
     def __init__(self, block: np.ndarray):
@@ -128,10 +128,10 @@ class _Lines:
         return values.T if self.axis == 0 else values
 
     def finish(self, values: np.ndarray, top_value: np.ndarray) -> np.ndarray:
-        """Return rows with `top_value` at the top entries, as much where they tie, less everywhere else.
+        """Return rows with `top_value` at the top entries and their ties, and less everywhere else.
 
-        The top entries of `values` come in lower than all others. Rounding can lift an entry from just below
-        the top to it, or part two that tie; one step of the last place keeps their order.
+        On input the top entries of `values` are lower than all others. Rounding can raise an entry just below
+        the top to the top, or separate two that tie; one unit in the last place preserves the order.
         """
         if (values >= top_value - 1e-14 * (1.0 + np.abs(top_value))).any():
             np.minimum(values, np.nextafter(top_value, -np.inf), out=values)
@@ -142,11 +142,11 @@ class _Lines:
 
 
 def _psi_block(lines: _Lines, gamma: float) -> np.ndarray | None:
-    """Return Psi^gamma of a block, or None if its rows are no distributions; consumes `lines.values`."""
+    """Return Psi^gamma of a block, or None if a row is not a distribution; consumes `lines.values`."""
     probs, top_prob = lines.values, lines.top
     smallest = probs.min()
     lines.fill_top(probs, 0.0)
-    # infinite, NaN or huge entries end up in the surplus, which is then not nearly 0
+    # infinite, NaN or huge entries make the surplus differ from 0
     with np.errstate(invalid="ignore", over="ignore"):
         rest = lines.sum(probs)
         surplus = top_prob + rest - 1.0
@@ -154,7 +154,7 @@ def _psi_block(lines: _Lines, gamma: float) -> np.ndarray | None:
         return None
     if rest.min() < SMALLEST_DIRECT_SUM:
         return _psi_with_saturated_rows(lines.block, gamma, rest.ravel() < SMALLEST_DIRECT_SUM)
-    # any harmless number until the top's own weight takes its place: 0 would make NaN, which is slow
+    # a harmless placeholder for the weight of the top class: 0 would produce NaN, which is slow
     lines.fill_top(probs, 0.5)
     with np.errstate(under="ignore"):
         vanishing = smallest < SMALLEST_NORMAL
@@ -178,8 +178,8 @@ def _weights_below_top(
     """Return weights, and each row's scale, whose product is h(v) (1 - v_top)^gamma below the top.
 
     Rows sum to total = 1 + surplus. With c = total - p and l = log total - log p the product is
-    rest^gamma p c^(1-gamma) / (c + gamma p l): one division an entry. `vanishing` says that some
-    probabilities are 0 or nearly so; `probs` is consumed.
+    rest^gamma p c^(1-gamma) / (c + gamma p l): one division per entry. `vanishing` says that some
+    probabilities are 0 or nearly 0; `probs` is consumed.
     """
     # log(1 + surplus), |surplus| <= 1e-5, to rounding
     log_total = surplus - surplus * surplus * (0.5 - surplus / 3.0)
@@ -205,7 +205,7 @@ def _weights_below_top(
 
 
 def _power(base: np.ndarray, exponent: float) -> np.ndarray:
-    """Return base^exponent, by multiplication where twice the exponent is whole: many times faster."""
+    """Return base^exponent, by multiplication (many times faster) if twice the exponent is an integer."""
     whole = math.floor(exponent)
     if exponent - whole not in {0.0, 0.5}:
         return base**exponent
@@ -226,7 +226,7 @@ def _power(base: np.ndarray, exponent: float) -> np.ndarray:
 
 
 def _psi_with_saturated_rows(probs: np.ndarray, gamma: float, saturated: np.ndarray) -> np.ndarray:
-    """Return Psi^gamma of rows (n, k), those marked within 1e-290 of one-hot by way of logarithms."""
+    """Return Psi^gamma of rows (n, k), using logarithms for those `saturated` within 1e-290 of one-hot."""
     out = np.empty_like(probs)
     with np.errstate(divide="ignore", under="ignore"):
         logits = np.maximum(np.log(probs[saturated]), MOST_NEGATIVE)
@@ -254,12 +254,12 @@ def _log_psi_block(lines: _Lines, gamma: float, temperature: float) -> np.ndarra
 
 
 def _log_ratios_to_top(lines: _Lines, gaps: np.ndarray, gamma: float) -> np.ndarray:
-    """Return log h_i - log h_top from the logit gaps to the top class (anything at the top)."""
+    """Return log h_i - log h_top from the logit gaps to the top class (arbitrary at the top)."""
     odds = np.exp(gaps)
     lines.fill_top(odds, 0.0)
     rest = lines.sum(odds)
     log_rest, log_denominator = _log_rest_and_denominator(lines, gaps, rest, gamma)
-    # B_i = e_i (log(1 + R) - log e_i) / (1 + R - e_i); where e_i underflows, B_i is below rounding of 1
+    # B_i = e_i (log(1 + R) - log e_i) / (1 + R - e_i); where e_i underflows, B_i is negligible against 1
     ratios = np.subtract(np.log1p(rest), gaps)
     ratios *= odds
     ratios /= (1.0 + rest) - odds
@@ -298,7 +298,7 @@ def _log_rest_and_denominator(
 
 
 def _log_asymmetry(size: np.ndarray, gamma: float) -> np.ndarray:
-    """Return log f(s) of K24 Sec. 3.2 for s = `size` >= 0, to relative rounding also as s tends to 0."""
+    """Return log f(s) of K24 Sec. 3.2 for s = `size` >= 0, to relative rounding even as s tends to 0."""
     rest = np.exp(-size)
     other = 1.0 + gamma * rest * (size + np.log1p(rest))
     near = np.minimum(size, TAYLOR_RADIUS)

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return `rows`, which share their keys, as CSV; floats are printed so that reading gives them back."""
+    """Return `rows`, which share their keys, as CSV; floats are printed with all their digits."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()

@@ -1,9 +1,8 @@
-"""Where the minimiser of focal loss is over- or underconfident (C21 Sec. 4.2, Theorem 8, footnote 2).
+"""Regions where the minimiser of focal loss is over- or underconfident (C21 Sec. 4.2, Theorem 8).
 
-phi^gamma (C21 Eq. (10)) rises from 1 to a maximum at tau_oc, falls through 1 at tau_uc < 1/2, and ends at 0.
-A minimiser whose largest probability is at most tau_oc is overconfident, one at or above tau_uc
-underconfident. phi is also the ratio g of the focal to the cross-entropy gradient (M20 Prop. 1), so tau_uc
-is M20's p0.
+phi^gamma (C21 Eq. (10)) rises from 1 to a maximum at tau_oc, crosses 1 at tau_uc < 1/2, and falls to 0. A
+minimiser is overconfident if its largest probability is at most tau_oc and underconfident from tau_uc on. phi
+is also the ratio g of the focal to the cross-entropy gradient (M20 Prop. 1), so tau_uc is M20's p0.
 """
 
 import math
@@ -17,14 +16,14 @@ from focalcal.theory.inverse import log_psi_inverse
 from focalcal.theory.top_class import denominator_top
 
 TAU_OC_AT_ZERO = (0.1, 0.3)
-"""Bracket of the root of log v = -2 (1 - v), the limit of tau_oc for gamma to 0; tau_oc falls from it."""
+"""Bracket of the root of log v = -2 (1 - v), the limit of tau_oc as gamma tends to 0 and its supremum."""
 
 
 def phi(v: Any, gamma: float) -> np.ndarray:
     """Return phi^gamma(v) = (1-v)^gamma - gamma (1-v)^(gamma-1) v log v, float64 in the shape of `v`.
 
-    v in [0, 1] (limits at the ends: 1 at 0; at 1: 0 for gamma > 0, 1 for 0, inf for -1 < gamma < 0, 1/2 for
-    -1).
+    v in [0, 1], with limits at the boundary: 1 at 0; at 1, 0 for gamma > 0, 1 for 0, inf for -1 < gamma < 0
+    and 1/2 for -1.
     """
     gamma = checked_gamma(gamma)
     v = checked_probability_values("v", v)
@@ -37,9 +36,9 @@ def phi(v: Any, gamma: float) -> np.ndarray:
 
 
 def overconfidence_threshold(gamma: float) -> float:
-    """Return tau_oc = argmax phi^gamma, gamma > 0: at most this, the largest probability is overconfident.
+    """Return tau_oc = argmax phi^gamma, gamma > 0: a largest probability up to tau_oc is overconfident.
 
-    The root of 2 (1-v) / log v + 1 - gamma v, which falls with v (M20 Eq. (9)).
+    The root of 2 (1-v) / log v + 1 - gamma v, which decreases with v (M20 Eq. (9)).
     """
     gamma = _positive_gamma(gamma)
     high = TAU_OC_AT_ZERO[1]
@@ -65,7 +64,7 @@ def confidence_region(max_prob: Any, gamma: float) -> np.ndarray:
 
 
 def minimiser_confidence(max_eta: Any, classes: int, gamma: float) -> np.ndarray:
-    """Return max q of the focal minimiser where one class has posterior `max_eta` (n,), the rest the same.
+    """Return max q of the focal minimiser if one class has posterior `max_eta` (n,) and the others are equal.
 
     C21 Fig. 2. max_eta in [1/classes, 1]; gamma >= -1.
     """
@@ -83,7 +82,7 @@ def minimiser_confidence(max_eta: Any, classes: int, gamma: float) -> np.ndarray
 
 
 def largest_overconfident_gamma_near_uniform(classes: int) -> float:
-    """Return the gamma below which a nearly uniform minimiser is overconfident, 0.0 if there is none.
+    """Return the gamma below which a nearly uniform minimiser is overconfident, or 0.0.
 
     At q = 1/K, d log h / d log v < 1 exactly when gamma < K - 2 (K-1) / log K: positive from K = 5 on.
     """
@@ -92,13 +91,12 @@ def largest_overconfident_gamma_near_uniform(classes: int) -> float:
 
 
 def largest_overconfident_gamma(classes: int) -> float:
-    """Return the gamma below which some minimiser over `classes` classes is overconfident, else 0.0.
+    """Return the gamma below which some minimiser over `classes` classes is overconfident, or 0.0.
 
-    q is overconfident exactly when sum_i q_i phi(q_max) / phi(q_i) > 1. phi rises from 1 and then falls, so
-    that phi(q_i) < phi(q_max) for a smaller q_i needs phi(q_max) > 1. K - 1 equal classes and one that
-    vanishes are overconfident when phi(1 / (K-1)) > 1, that is 1 / (K-1) < tau_uc: positive from K = 4 on.
-    That no other point stays overconfident for a larger gamma is established by search (unit tests), not by
-    proof.
+    q is overconfident exactly when sum_i q_i phi(q_max) / phi(q_i) > 1. phi increases from 1 and then
+    decreases, so phi(q_i) < phi(q_max) for a smaller q_i requires phi(q_max) > 1. K - 1 equal classes and one
+    that vanishes are overconfident if phi(1 / (K-1)) > 1, that is 1 / (K-1) < tau_uc: positive from K = 4 on.
+    That no other point is overconfident for a larger gamma is supported by search (unit tests), not proved.
     """
     classes = checked_classes(classes)
     if classes <= 3:

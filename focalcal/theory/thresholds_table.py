@@ -39,7 +39,7 @@ def overconfidence_rows() -> list[Row]:
 
 
 def gamma_star_rows() -> list[Row]:
-    """Return gamma*(p0) for p0 = 0.01, ..., 0.50, with the p0 that its inverse gives back."""
+    """Return gamma*(p0) for p0 = 0.01, ..., 0.50, with the p0 recovered by its inverse."""
     rows = []
     for percent in range(1, 51):
         p0 = percent / 100.0

@@ -1,4 +1,4 @@
-"""Pieces that Psi^gamma and its inverse share: constants, row blocks and the top class's denominator."""
+"""Shared parts of Psi^gamma and its inverse: constants, row blocks and the top class's denominator."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import numpy as np
 
 MOST_NEGATIVE = -np.finfo(np.float64).max
 SMALLEST_DIRECT_SUM = 1e-290
-"""Below this, R is handled by its logarithm: 1/R would overflow and R itself lose digits to underflow."""
+"""Below this, R is handled by its logarithm: 1/R would overflow and R itself lose digits."""
 BLOCK_ELEMENTS = 1 << 17
 """Rows are processed in blocks of about this many numbers, so that temporaries stay in the cache."""
 

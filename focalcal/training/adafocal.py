@@ -1,4 +1,4 @@
-"""The state of AdaFocal: a gamma for every confidence bin, moved once an epoch by the bin's gap."""
+"""The state of AdaFocal: one gamma per confidence bin, updated once per epoch by the calibration gap."""
 
 import torch
 from torch import Tensor
@@ -16,18 +16,18 @@ class AdaFocal:
         self.edges = torch.arange(1, bins) / bins
 
     def lookup(self, probability: Tensor) -> Tensor:
-        """Return the gamma of the bin each probability (n,) lies in, (n,)."""
+        """Return the gamma of the bin that contains each probability, (n,) for (n,)."""
         self.edges = self.edges.to(probability.device)
         self.gammas = self.gammas.to(probability.device)
         return self.gammas.to(probability.dtype)[torch.bucketize(probability, self.edges)]
 
     @torch.no_grad()
     def update(self, logits: Tensor, labels: Tensor) -> None:
-        """Move every gamma by the gap (confidence - accuracy) of its equal-mass bin of `logits` (n, K).
+        """Update every gamma by the gap (confidence - accuracy) of its equal-mass bin of `logits` (n, K).
 
         gamma <- gamma exp(rate gap) where gamma > 0, gamma exp(-rate gap) where gamma < 0; then the sign
-        flips where |gamma| < switch, and the result is clipped. A bin left empty, with fewer samples than
-        bins, keeps its gamma.
+        flips where |gamma| < switch, and the result is clipped. An empty bin (fewer samples than bins) keeps
+        its gamma.
         """
         settings = self.settings
         confidence, predicted = torch.softmax(logits.double(), dim=1).max(dim=1)
@@ -40,11 +40,11 @@ class AdaFocal:
         self.edges = edges.float()
 
     def state(self) -> dict[str, Tensor]:
-        """Return the tensors a checkpoint must hold."""
+        """Return the tensors that belong in a checkpoint."""
         return {"gammas": self.gammas, "edges": self.edges}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Take the tensors of `state()` back."""
+        """Restore the tensors of `state()`."""
         self.gammas, self.edges = state["gammas"], state["edges"]
 
 
@@ -60,7 +60,7 @@ def equal_mass_gaps(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Ten
     sizes[: len(order) % bins] += 1
     ends = torch.cumsum(sizes, 0)
     sorted_confidence = confidence[order]
-    # Sums by a product with the bins' members: a floating-point cumulative sum is not deterministic on CUDA.
+    # Sums as a matrix product: a floating-point cumulative sum is not deterministic on CUDA.
     bin_of_rank = torch.repeat_interleave(torch.arange(bins, device=order.device), sizes)
     members = torch.nn.functional.one_hot(bin_of_rank, bins).to(confidence)
     totals = (sorted_confidence - correct[order].to(confidence)) @ members

@@ -1,4 +1,4 @@
-"""A dataset resident on the device, served in batches: uint8 images or float32 features."""
+"""Batches of a dataset that resides on the device: uint8 images or float32 features."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from focalcal.training.recipes import Recipe
 
 
 @dataclass(frozen=True)
-class Split:
+class ResidentSplit:
     """The samples of one split on the device."""
 
     inputs: Tensor
@@ -26,7 +26,7 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def head(self, count: int) -> "Split":
+    def head(self, count: int) -> "ResidentSplit":
         """Return the first samples."""
         return replace(self, inputs=self.inputs[:count], labels=self.labels[:count])
 
@@ -34,12 +34,12 @@ class Split:
         """Return float32 network inputs, (n, d), or (n, C, H, W) in channels-last memory order."""
         if inputs.dtype != torch.uint8:
             return (inputs - self.mean) / self.std
-        # Whole rows of pixels at a time: a broadcast over three channels would not be vectorised.
+        # Whole rows of pixels at a time, since a broadcast over three channels is not vectorised.
         rows = inputs.flatten(2).float().sub_(self.mean).div_(self.std)
         return rows.view(inputs.shape).permute(0, 3, 1, 2)
 
 
-def resident_split(data: PreparedData, indices: np.ndarray, device: torch.device) -> Split:
+def resident_split(data: PreparedData, indices: np.ndarray, device: torch.device) -> ResidentSplit:
     """Return the samples `indices` of `data`, copied to `device` once."""
     inputs = torch.from_numpy(np.take(data.inputs, indices, axis=0))
     mean, std = torch.tensor(data.mean), torch.tensor(data.std)
@@ -47,12 +47,12 @@ def resident_split(data: PreparedData, indices: np.ndarray, device: torch.device
         inputs = inputs.permute(0, 2, 3, 1).contiguous()
         mean, std = (255 * values.repeat(inputs.shape[2]) for values in (mean, std))
     labels = torch.from_numpy(data.labels[indices])
-    return Split(inputs.to(device), labels.to(device), mean.to(device), std.to(device))
+    return ResidentSplit(inputs.to(device), labels.to(device), mean.to(device), std.to(device))
 
 
 @dataclass(frozen=True)
 class EpochDraw:
-    """All random choices of one epoch's data, drawn on the CPU so that every device sees the same."""
+    """All random choices for one epoch's data, drawn on the CPU so that they are the same on every device."""
 
     order: Tensor
     offsets: Tensor
@@ -60,7 +60,7 @@ class EpochDraw:
 
     @classmethod
     def of(cls, seed: int, epoch: int, count: int, recipe: Recipe, device: torch.device) -> "EpochDraw":
-        """Return the draw that belongs to (seed, epoch), the same in a resumed run as in an unbroken one."""
+        """Return the draw for (seed, epoch), the same in a resumed run as in an uninterrupted one."""
         generator = torch.Generator().manual_seed(derived_seed(seed, epoch))
         order = torch.randperm(count, generator=generator)
         offsets = torch.randint(0, 2 * recipe.crop_padding + 1, (count, 2), generator=generator)
@@ -74,9 +74,9 @@ def derived_seed(seed: int, epoch: int) -> int:
 
 
 def training_batches(
-    split: Split, draw: EpochDraw, recipe: Recipe, first_batch: int = 0
+    split: ResidentSplit, draw: EpochDraw, recipe: Recipe, first_batch: int = 0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield (inputs, labels) of the epoch's batches from `first_batch` on, augmented by the recipe."""
+    """Yield (inputs, labels) of the epoch's batches from `first_batch` on, augmented as the recipe says."""
     size = recipe.batch_size
     is_augmented = split.inputs.dtype == torch.uint8 and (recipe.crop_padding > 0 or recipe.flip)
     for start in range(first_batch * size, len(split), size):
@@ -88,7 +88,7 @@ def training_batches(
         yield split.normalised(inputs), split.labels[chosen]
 
 
-def evaluation_batches(split: Split, size: int) -> Iterator[Tensor]:
+def evaluation_batches(split: ResidentSplit, size: int) -> Iterator[Tensor]:
     """Yield the network inputs of `split` in order, `size` at a time."""
     for start in range(0, len(split), size):
         yield split.normalised(split.inputs[start : start + size])

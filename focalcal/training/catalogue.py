@@ -1,8 +1,8 @@
-"""Every loss and every model by name, with nothing heavier than the standard library.
+"""Every loss and every model by name, using only the standard library.
 
-The workflow reads this module to check a config and to name paths; the implementations are the functions of
-the same names in `focalcal.training.losses` and `focalcal.training.models.build`. A new loss is one function
-there and one line in `LOSSES`; a new model is one function and one line in `MODELS`.
+The workflow reads this module to check a config and to name paths; the implementations are in
+`focalcal.training.losses` and `focalcal.training.models.build`. A new loss is one function there and one line
+in `LOSSES`; a new model is one function and one line in `MODELS`.
 """
 
 import re
@@ -13,21 +13,21 @@ from focalcal.common.errors import UserError
 
 @dataclass(frozen=True)
 class LossKind:
-    """What the workflow must know of one family of losses."""
+    """What the workflow needs to know about one family of losses."""
 
     function: str
     """Name of the function in `focalcal.training.losses`."""
     description: str
     number: str | None = None
-    """What the number at the end of the id means: "gamma", "epsilon", or None where the id has no number."""
+    """The meaning of the number at the end of the id: "gamma", "epsilon", or None if it has no number."""
     bounds: tuple[float, float] = (0.0, float("inf"))
-    """Smallest allowed number, and the bound it must stay below."""
+    """The smallest allowed number and the exclusive upper bound."""
     risk_gamma: float | None = None
-    """Gamma of the focal loss this family minimises where the id has none: 0 for proper losses."""
+    """Gamma of the focal loss this family minimises if the id has none: 0 for proper losses."""
     gammas: tuple[float, ...] = ()
     """Gammas of the stages of a sample-dependent or scheduled loss."""
     reduction: str | None = None
-    """The only reduction this loss is defined with; None leaves it to the recipe."""
+    """The only reduction this loss is defined with; None leaves the choice to the recipe."""
     smoothable: bool = False
     """Whether `+ls-EPSILON` may follow the id."""
 
@@ -42,7 +42,7 @@ LOSSES = {
     "focal-sched-532": LossKind("focal_scheduled", "M20: gamma 5, then 3, then 2", gammas=(5.0, 3.0, 2.0)),
     "focal-sched-531": LossKind("focal_scheduled", "M20: gamma 5, then 3, then 1", gammas=(5.0, 3.0, 1.0)),
     "adafocal": LossKind("adafocal", "gamma of each confidence bin follows its calibration gap"),
-    "brier": LossKind("brier", "squared error of the probabilities", risk_gamma=0.0, reduction="mean"),
+    "brier": LossKind("brier_loss", "squared error of the probabilities", risk_gamma=0.0, reduction="mean"),
     "mmce": LossKind("mmce", "cross-entropy + 2 MMCE, weighted, as in its paper"),
     "mmce-authors": LossKind("mmce_authors", "cross-entropy + 2 MMCE, as in the released code"),
     "ls": LossKind(
@@ -77,12 +77,12 @@ _SMOOTHING = "+ls-"
 
 @dataclass(frozen=True)
 class ParsedLoss:
-    """One loss id, taken apart."""
+    """The parts of a loss id."""
 
     id: str
     kind: str
     gamma: float | None = None
-    """The number of a gamma family, else None."""
+    """The number in the id of a loss with a gamma, else None."""
     epsilon: float = 0.0
     """Label smoothing; 0 for hard labels."""
 
@@ -102,7 +102,7 @@ def parse_loss(loss_id: str) -> ParsedLoss:
 
 
 def training_gamma(loss_id: str) -> float | None:
-    """Return the gamma whose Psi maps this loss's risk minimiser to the posterior; None where none does.
+    """Return the gamma whose Psi maps this loss's risk minimiser to the posterior, None if there is none.
 
     0 (the identity) for strictly proper losses, gamma for focal losses (C21, Thm 11). With label smoothing
     the same Psi recovers the smoothed posterior, as in C21's LS paradigm.
@@ -112,7 +112,7 @@ def training_gamma(loss_id: str) -> float | None:
 
 
 def check_model(model_id: str) -> str:
-    """Return `model_id`, or raise UserError unless it is in `MODELS` or is `timm:NAME`."""
+    """Return `model_id`; raise UserError unless it is in `MODELS` or is `timm:NAME`."""
     if model_id in MODELS:
         return model_id
     if model_id.startswith(TIMM_PREFIX) and TIMM_NAME.fullmatch(model_id.removeprefix(TIMM_PREFIX)):
@@ -140,7 +140,7 @@ def _split_number(base: str, loss_id: str) -> tuple[str, float | None]:
 
 
 def _number(digits: str, family: LossKind, loss_id: str) -> float:
-    """Return the number in an id; only its shortest spelling counts, so that one loss has one path."""
+    """Return the number in an id; only its shortest spelling is accepted, so that one loss has one path."""
     if not _NUMBER.fullmatch(digits):
         raise UserError(
             f"loss {loss_id!r}: {digits!r} is not a plain number for {family.number} "

@@ -1,7 +1,7 @@
 """Resume checkpoints: one safetensors file, replaced atomically, refused unless it belongs to the run.
 
-The header carries, as JSON, what the run is (its identity: spec, data, code) and the values that are no
-tensors; a digest over the tensors' bytes finds a damaged file. No pickle is read.
+The header carries, as JSON, the identity of the run (spec, data, code) and the values that are not tensors; a
+digest of the tensors' bytes detects damage. No pickle is read.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ FILE_NAME = "state.safetensors"
 
 
 class CheckpointRefusedError(Exception):
-    """The file is damaged or belongs to another run; the message says which and names what differs."""
+    """The file is damaged or belongs to another run; the message says which, and what differs."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,18 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class CheckpointFile:
-    """Where the checkpoint of one run lives, and the identity it must have."""
+    """The location of one run's checkpoint and the identity it must have."""
 
     folder: Path
     identity: dict[str, Any]
 
     @property
     def path(self) -> Path:
-        """The checkpoint's file."""
+        """The path of the checkpoint."""
         return self.folder / FILE_NAME
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Replace the file; a kill at any moment leaves the old one or the new one."""
+        """Replace the file; a kill at any moment leaves the old or the new one."""
         tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in checkpoint.tensors.items()}
         metadata = {
             "identity": json.dumps(self.identity, sort_keys=True),
@@ -57,7 +57,7 @@ class CheckpointFile:
             save_file(tensors, partial, metadata=metadata)
 
     def load(self) -> Checkpoint | None:
-        """Return the checkpoint, None where there is none; raise CheckpointRefusedError for a wrong one."""
+        """Return the checkpoint or None; raise CheckpointRefusedError if it is damaged or not this run's."""
         if not self.path.exists():
             return None
         try:
@@ -74,12 +74,12 @@ class CheckpointFile:
         return Checkpoint(tensors, json.loads(metadata["values"]))
 
     def remove(self) -> None:
-        """Delete the run's checkpoint folder; what was interrupted while writing goes too."""
+        """Delete the run's checkpoint folder, including partially written files."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def first_difference(found: Any, expected: Any, name: str = "") -> str | None:
-    """Return `key: found X, expected Y` for the first place where two JSON values differ, None if equal."""
+    """Return `key: found X, expected Y` for the first difference between two JSON values, None if equal."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for key in sorted(found.keys() | expected.keys()):
             below = f"{name}.{key}" if name else key

@@ -9,11 +9,11 @@ from focalcal.common.errors import UserError
 from focalcal.training.recipes import Recipe
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Names of glibc's malloc.h."""
+"""Constants of glibc's malloc.h."""
 
 
 def choose_device(recipe: Recipe) -> torch.device:
-    """Return the recipe's device; `auto` is the GPU where there is one."""
+    """Return the recipe's device; `auto` is the GPU if there is one."""
     has_cuda = torch.cuda.is_available()
     if recipe.device == "cuda" and not has_cuda:
         raise UserError('recipe.device is "cuda", but torch sees no GPU; allowed here: auto, cpu')
@@ -31,21 +31,20 @@ def configure_torch(recipe: Recipe, device: torch.device) -> None:
         torch.backends.cudnn.deterministic = recipe.deterministic
         torch.backends.cudnn.benchmark = not recipe.deterministic
     if recipe.deterministic or device.type == "cpu":
-        # cuBLAS needs this before its first call.
+        # cuBLAS reads this on its first call.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         # The same flag as `use_deterministic_algorithms`, which would import the compiler. A layer of a timm
-        # model may have no deterministic CUDA kernel: that is said in the log, and the training goes on.
+        # model may have no deterministic CUDA kernel; torch then logs a warning and training continues.
         torch.set_deterministic_debug_mode("warn" if device.type == "cuda" else "error")
-        # Filling every new tensor before a kernel writes it is for code that reads what it did not write; it
-        # takes a tenth of the time.
+        # Filling new tensors only helps code that reads uninitialised memory, and takes a tenth of the time.
         torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def _keep_freed_memory() -> None:
-    """Let the next batch reuse the memory of the last one.
+    """Let each batch reuse the memory of the previous one.
 
-    The C library would return each large tensor to the system and fetch the same pages again, ten thousand of
-    them in a batch of ResNet-8: a tenth of the time. Libraries other than glibc have no such switch.
+    By default the C library returns each large tensor to the system and then requests the same pages again,
+    ten thousand per batch of ResNet-8: a tenth of the time. Only glibc has this switch.
     """
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         largest = 2**31 - 1

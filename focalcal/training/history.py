@@ -1,4 +1,4 @@
-"""What is recorded at the end of an epoch: enough for M20's Figs 1 to 4 without training again."""
+"""Metrics recorded at the end of each epoch, sufficient for M20's Figs 1 to 4 without retraining."""
 
 import csv
 import io
@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from focalcal.common.samples import SPLITS
 from focalcal.training.adafocal import equal_mass_gaps
 
-SPLITS = ("train", "val", "test")
 METRICS = (
     "loss", "nll", "nll_correct", "nll_incorrect", "entropy", "entropy_correct", "entropy_incorrect",
     "p_true", "p_true_correct", "p_true_incorrect", "error", "ece", "adaece",
@@ -33,7 +33,8 @@ SNAPSHOT_BINS = 25
 def split_metrics(split: str, logits: Tensor, labels: Tensor, losses: Tensor) -> dict[str, float | None]:
     """Return the columns of `split` from its logits (n, K), labels (n,) and loss values (n,).
 
-    NLL, entropy and p_true also over correctly and incorrectly classified samples; None where there are none.
+    NLL, entropy and p_true are also given for correctly and incorrectly classified samples (None if there are
+    none).
     """
     log_probs = torch.log_softmax(logits.double(), dim=1)
     probs = torch.exp(log_probs)
@@ -62,7 +63,7 @@ def split_metrics(split: str, logits: Tensor, labels: Tensor, losses: Tensor) ->
     return {f"{split}_{name}": metrics[name] for name in METRICS}
 
 
-def reliability(logits: Tensor, labels: Tensor, bins: int = SNAPSHOT_BINS) -> dict[str, list[float]]:
+def snapshot_bins(logits: Tensor, labels: Tensor, bins: int = SNAPSHOT_BINS) -> dict[str, list[float]]:
     """Return count, mean confidence and accuracy of each equal-width confidence bin (lo, hi]."""
     confidence, predicted = torch.softmax(logits.double(), dim=1).max(dim=1)
     count, total, hits = _width_bins(confidence, predicted == labels, bins)
@@ -75,9 +76,9 @@ def reliability(logits: Tensor, labels: Tensor, bins: int = SNAPSHOT_BINS) -> di
 
 
 def gradient_quantiles(norms: Tensor) -> dict[str, float | None]:
-    """Return the columns with quantiles of the samples' gradient norms (n,) of the last linear layer.
+    """Return the quantile columns of the per-sample gradient norms (n,) of the last linear layer.
 
-    None where norms are NaN: the model has no such layer.
+    The values are None if norms are NaN, that is, if the model has no such layer.
     """
     if torch.isnan(norms).any():
         values = [None] * len(QUANTILES)
@@ -87,7 +88,7 @@ def gradient_quantiles(norms: Tensor) -> dict[str, float | None]:
 
 
 def history_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return `history.csv`: one line an epoch, a cell empty where a quantity was not measured."""
+    """Return `history.csv`: one line per epoch, with empty cells for quantities that were not measured."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""From weights to logits."""
+"""Validation and test logits of a trained network."""
 
 from pathlib import Path
 
@@ -33,13 +33,13 @@ def dump_logits(
 
 
 def load_model(spec: RunSpec, data: PreparedData, weights: Path, device: torch.device) -> nn.Module:
-    """Return the network of `spec` with the weights of a safetensors file; UserError if they do not fit."""
+    """Return the network of `spec` with the given weights; raise UserError if they do not fit."""
     model = initial_model(spec, data, device)
     try:
         model.load_state_dict(load_file(weights))
     except (RuntimeError, SafetensorError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(
-            f"{weights} has no weights of {spec.model!r} ({reason}); train the run again"
+            f"{weights} does not hold weights of {spec.model!r} ({reason}); train the run again"
         ) from None
     return model

@@ -1,4 +1,4 @@
-"""The training loop: from a spec and prepared data to weights and history, resumable to the bit."""
+"""The training loop: from a spec and prepared data to weights and history, resumable bit for bit."""
 
 import math
 import time
@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from focalcal.data.prepared import PreparedData
-from focalcal.training.batches import EpochDraw, Split, derived_seed, resident_split, training_batches
+from focalcal.training.batches import EpochDraw, ResidentSplit, derived_seed, resident_split, training_batches
 from focalcal.training.checkpoint import Checkpoint, CheckpointFile
-from focalcal.training.history import reliability, split_metrics
+from focalcal.training.history import snapshot_bins, split_metrics
 from focalcal.training.models.build import initial_model, last_linear
-from focalcal.training.objective import Objective
+from focalcal.training.objective import TrainingObjective
 from focalcal.training.optimizers import make_optimizer
 from focalcal.training.prediction import predict
 from focalcal.training.recipes import learning_rate
@@ -23,13 +23,13 @@ from focalcal.training.recorder import EpochRecorder, GradientNormProbe
 from focalcal.training.spec import RunSpec
 
 HOLDOUT_SEED = 1
-"""AdaFocal's hold-out is the same for every seed of a dataset, as the validation split is."""
+"""AdaFocal's hold-out set, like the validation split, is the same for every seed."""
 GPU_CHECK_BATCHES = 100
-"""Batches between two looks at the losses on a GPU, each of which waits for it; a CPU always looks."""
+"""Batches between two divergence checks on a GPU, each of which synchronises; a CPU checks every batch."""
 
 
 class TrainingInterruptedError(Exception):
-    """A stop was asked for; the checkpoint named in the message continues the run."""
+    """The run was asked to stop; it can resume from the checkpoint named in the message."""
 
 
 class _DivergedError(Exception):
@@ -38,7 +38,7 @@ class _DivergedError(Exception):
 
 @dataclass
 class TrainingResult:
-    """The last epoch of a run; of a diverged run, the last epoch before it diverged."""
+    """The state after the last epoch of a run, or after the last epoch before it diverged."""
 
     model: nn.Module
     history: list[dict[str, Any]]
@@ -50,7 +50,7 @@ class TrainingResult:
 
 @dataclass
 class _Progress:
-    """Where training stands: whole epochs, whole batches of the running one, and what was recorded."""
+    """Completed epochs, completed batches of the current epoch, and the records so far."""
 
     epoch: int = 0
     batch: int = 0
@@ -60,11 +60,11 @@ class _Progress:
 
 
 class Trainer:
-    """One run, ready to start; `run()` trains it to the end."""
+    """One run, ready to start; `run()` trains it to completion."""
 
     def __init__(self, spec: RunSpec, data: PreparedData, device: torch.device) -> None:
         self.spec, self.recipe, self.device = spec, spec.recipe, device
-        self.objective = Objective(spec.loss, self.recipe)
+        self.objective = TrainingObjective(spec.loss, self.recipe)
         train, holdout = self._training_indices(data)
         self.train_split = resident_split(data, train, device)
         self.splits = {"val": resident_split(data, data.val_indices, device)}
@@ -91,9 +91,9 @@ class Trainer:
     ) -> TrainingResult:
         """Return the trained model and its history, continuing from `resume` if given.
 
-        A checkpoint is written at the end of each epoch, and after the running batch when `should_stop()`,
-        which then raises TrainingInterruptedError. `on_epoch` hears of every history row and the number of
-        epochs.
+        A checkpoint is written at the end of each epoch. When `should_stop()` becomes true, one is written
+        after the current batch and TrainingInterruptedError is raised. `on_epoch` is called with each history
+        row and the number of epochs.
         """
         if resume:
             self._restore(resume)
@@ -112,7 +112,7 @@ class Trainer:
         return TrainingResult(self.model, progress.history, progress.snapshots, progress.seconds)
 
     def train_epoch(self, should_stop: Callable[[], bool]) -> bool:
-        """Train the rest of the running epoch; return False when stopped before its end."""
+        """Train the rest of the current epoch; return False if stopped before its end."""
         progress, started = self.progress, time.monotonic()
         if progress.batch == 0:
             self.recorder.count = 0
@@ -121,7 +121,7 @@ class Trainer:
         self.objective.start_epoch(progress.epoch)
         self.model.train()
         first_sample = self.recorder.count
-        checked = 0  # what a continued epoch has recorded may not have been looked at
+        checked = 0  # the losses recorded before a resumption may not have been checked
         for inputs, labels in self._batches():
             self._train_batch(inputs, labels)
             progress.batch += 1
@@ -153,7 +153,7 @@ class Trainer:
         self.recorder.add(logits.detach(), labels, values.detach(), norms)
 
     def _end_epoch(self) -> None:
-        """Evaluate, let the loss adapt, write the history row and go to the next epoch."""
+        """Evaluate, let the loss adapt, append the history row and advance to the next epoch."""
         progress, started = self.progress, time.monotonic()
         row: dict[str, Any] = {"epoch": progress.epoch + 1, "learning_rate": self._learning_rate(last=True)}
         row |= self.recorder.metrics()
@@ -165,7 +165,7 @@ class Trainer:
         if self.objective.is_adaptive:
             self.objective.end_epoch(*(evaluated if self.holdout is None else self._predicted(self.holdout)))
         if progress.epoch + 1 in self.recipe.snapshot_epochs:
-            bins = reliability(self.recorder.logits, self.recorder.labels)
+            bins = snapshot_bins(self.recorder.logits, self.recorder.labels)
             progress.snapshots.append({"epoch": progress.epoch + 1, "split": "train", **bins})
         progress.history.append(row)
         progress.epoch, progress.batch = progress.epoch + 1, 0
@@ -176,7 +176,7 @@ class Trainer:
         epoch = self.progress.epoch + 1
         needs_val = self.objective.is_adaptive and self.holdout is None
         if not (needs_val or epoch % self.recipe.evaluate_every == 0 or epoch == self.recipe.epochs):
-            # The last step may have broken the weights, which the next epoch would take for good ones.
+            # The last step may have broken the weights, which the next epoch would keep as good ones.
             self._check_finite("val", self._predicted(self.splits["val"].head(self.recipe.batch_size))[0])
             return None
         predictions = {name: self._predicted(split) for name, split in self.splits.items()}
@@ -189,7 +189,7 @@ class Trainer:
         if not torch.isfinite(logits).all():
             raise _DivergedError(f"{name} logits are not finite after {self._position()}")
 
-    def _predicted(self, split: Split) -> tuple[Tensor, Tensor]:
+    def _predicted(self, split: ResidentSplit) -> tuple[Tensor, Tensor]:
         return predict(self.network, split, self.recipe.evaluation_batch_size), split.labels
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -213,7 +213,7 @@ class Trainer:
         return f"epoch {self.progress.epoch + 1}, batch {batch}, learning rate {rate:g}"
 
     def _diverged(self, reason: str, checkpoint: CheckpointFile | None) -> TrainingResult:
-        """Return the result of a diverged run: the weights its failed epoch began with."""
+        """Return the result of a diverged run, with the weights from the start of the failed epoch."""
         has_file = checkpoint is not None and checkpoint.path.exists()
         kept = f"last checkpoint: {checkpoint.path if has_file else 'none'}"
         message = f"diverged: {reason}; weights are those after epoch {self.progress.epoch}; {kept}"
@@ -224,7 +224,7 @@ class Trainer:
         )
 
     def _interruption(self, checkpoint: CheckpointFile | None) -> str:
-        where = f"continue from {checkpoint.path}" if checkpoint else "no checkpoint was asked for"
+        where = f"continue from {checkpoint.path}" if checkpoint else "no checkpoint was requested"
         progress = self.progress
         return f"stopped in epoch {progress.epoch + 1} after batch {progress.batch} on a signal; {where}"
 
@@ -268,7 +268,7 @@ class Trainer:
         return state
 
     def _training_indices(self, data: PreparedData) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the samples trained on, and those withheld for AdaFocal where the recipe asks for it."""
+        """Return the training samples, and those held out for AdaFocal if the recipe asks for it."""
         indices = data.train_indices
         if not (self.objective.is_adaptive and self.recipe.adafocal_split == "holdout"):
             return indices, None

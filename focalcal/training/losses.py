@@ -1,4 +1,4 @@
-"""Every training loss: logits and labels in, one value a sample out; the recipe chooses sum or mean.
+"""Every training loss: one value per sample from logits and labels; the recipe chooses sum or mean.
 
 Each public loss takes float logits (n, K), int64 labels (n,) and the `LossContext` of the run, and returns
 (n,) values. All are vectorised and have finite values and gradients for every finite float32 logit: they work
@@ -26,16 +26,16 @@ _LOG_FLOOR = -1e30
 
 @dataclass
 class LossContext:
-    """What a loss may depend on besides logits and labels."""
+    """Parameters and state of a loss besides logits and labels."""
 
     gamma: float | None = None
     epsilon: float = 0.0
     gammas: tuple[float, ...] = ()
     """Gammas of the stages of a sample-dependent or scheduled loss."""
     thresholds: tuple[float, ...] = (0.2, 0.5)
-    """Probabilities of the true class where a sample-dependent gamma changes (M20: 0.19; its code: 0.2)."""
+    """True-class probabilities at which a sample-dependent gamma changes (M20: 0.19; its code: 0.2)."""
     milestones: tuple[int, ...] = (100, 250)
-    """Epochs (counted from 0) where a scheduled gamma changes (M20)."""
+    """Epochs (counted from 0) at which a scheduled gamma changes (M20)."""
     epoch: int = 0
     adafocal: AdaFocal = field(default_factory=AdaFocal)
 
@@ -73,14 +73,14 @@ def focal_scheduled(logits: Tensor, labels: Tensor, context: LossContext) -> Ten
 
 
 def scheduled_gamma(context: LossContext) -> float:
-    """Return the gamma of the stage that `context.epoch` lies in."""
+    """Return the gamma of the stage that contains `context.epoch`."""
     return context.gammas[sum(context.epoch >= milestone for milestone in context.milestones)]
 
 
 def adafocal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return the AdaFocal loss, (n,): focal where the bin's gamma is positive, inverse focal where negative.
 
-    Ghosh et al. 2022, Eqs 4-6: gamma of the confidence bin that p_true falls in.
+    Ghosh et al. 2022, Eqs 4-6: the gamma of the confidence bin that contains p_true.
     """
     gamma = context.adafocal.lookup(true_class_probability(logits, labels))
     return _TrueClassLoss.apply(logits, labels, _signed_focal_terms, gamma)
@@ -94,14 +94,14 @@ def inverse_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tenso
 def dual_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return -(1 - p_true + p_next)^gamma log p_true, (n,) (Tao, Dong and Xu 2023).
 
-    p_next is the largest probability strictly below p_true, 0 where there is none.
+    p_next is the largest probability strictly below p_true, or 0 if there is none.
     """
     log_probs = torch.log_softmax(logits, dim=1).clamp(min=_LOG_FLOOR)
     index = labels[:, None]
     log_true = log_probs.gather(1, index)
     log_next = log_probs.masked_fill(log_probs >= log_true, -torch.inf).amax(dim=1)
     log_rest = log_probs.scatter(1, index, -torch.inf).logsumexp(dim=1)
-    # Where no class ranks below the label, log_next is -inf: a finite floor keeps its gradient 0, not NaN.
+    # If no class ranks below the label, log_next is -inf: a finite floor keeps its gradient 0, not NaN.
     log_weight = torch.logaddexp(log_rest, log_next.clamp(min=_LOG_FLOOR))
     return -torch.exp(context.gamma * log_weight) * log_true[:, 0]
 
@@ -113,7 +113,7 @@ def proper_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor
     return proper_focal_values(logits, labels, context.gamma)
 
 
-def brier(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
+def brier_loss(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
     """Return sum_k (p_k - [k = label])^2, (n,)."""
     probs = torch.softmax(logits, dim=1)
     return (probs - torch.nn.functional.one_hot(labels, logits.shape[1])).square().sum(dim=1)
@@ -132,14 +132,14 @@ def mmce(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
 
 
 def mmce_authors(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return `mmce` with the extra division by squared counts of the code in circulation, (n,)."""
+    """Return `mmce` with the extra division by squared counts of the released code, (n,)."""
     return cross_entropy(logits, labels, context) + MMCE_WEIGHT * mmce_penalty(
         logits, labels, variant="authors"
     )
 
 
 def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return p_true, (n,), outside the graph: gammas are chosen by it, not differentiated through it."""
+    """Return p_true, (n,), detached: it selects gammas, and no gradient flows through it."""
     with torch.no_grad():
         return torch.softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
 
@@ -159,7 +159,7 @@ def _cross_entropy_terms(
 def _focal_terms(
     log_p: Tensor, rest: Tensor, log_rest: Tensor, gamma: Tensor | float
 ) -> tuple[Tensor, Tensor]:
-    """Return the focal loss and its derivative by log p, (1-p)^g (-1 + g p log p / (1-p))."""
+    """Return the focal loss and its derivative with respect to log p, (1-p)^g (-1 + g p log p / (1-p))."""
     weight = torch.exp(gamma * log_rest)
     return -weight * log_p, -weight * (1 + gamma * _entropy_ratio(log_p, rest))
 
@@ -167,7 +167,7 @@ def _focal_terms(
 def _inverse_focal_terms(
     log_p: Tensor, rest: Tensor, _log_rest: Tensor, gamma: Tensor | float
 ) -> tuple[Tensor, Tensor]:
-    """Return -(1+p)^g log p and its derivative by log p."""
+    """Return -(1+p)^g log p and its derivative with respect to log p."""
     p = 1 - rest
     weight = torch.exp(gamma * torch.log1p(p))
     return -weight * log_p, -weight * (1 + gamma * p * log_p / (1 + p))
@@ -191,7 +191,7 @@ def _entropy_ratio(log_p: Tensor, rest: Tensor) -> Tensor:
 
 
 class _TrueClassLoss(torch.autograd.Function):
-    """A loss f(log p_true): its gradient by logit k is f' ([k = label] - p_k)."""
+    """A loss f(log p_true), whose gradient with respect to logit k is f' ([k = label] - p_k)."""
 
     @staticmethod
     def forward(ctx, logits, labels, terms, gamma):
@@ -212,12 +212,12 @@ class _TrueClassLoss(torch.autograd.Function):
         log_probs, index, rest, slope = ctx.saved_tensors
         scale = (upstream * slope)[:, None]
         gradient = torch.exp(log_probs).mul_(-scale)
-        # 1 - p of the label comes from `rest`, which keeps its digits where p rounds to 1.
+        # 1 - p of the label comes from `rest`, which stays accurate where p rounds to 1.
         return gradient.scatter_(1, index, scale * rest[:, None]), None, None, None
 
 
 class _SmoothedFocal(torch.autograd.Function):
-    """Focal loss on smoothed labels, (n,) values; a sum over classes of v_k f(log p_k)."""
+    """Focal loss on smoothed labels, (n,): the sum over classes of v_k f(log p_k)."""
 
     @staticmethod
     def forward(ctx, logits, labels, gamma, epsilon):

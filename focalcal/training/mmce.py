@@ -16,16 +16,16 @@ def mmce_penalty(logits: Tensor, labels: Tensor, variant: str = "paper") -> Tens
         MMCE_w^2 = S_cc / m^2 + S_ii / n^2 - 2 S_ci / (m n),
 
     where S_cc sums (1 - r)(1 - r') k over pairs of correct samples, S_ii sums r r' k over pairs of incorrect
-    ones and S_ci sums (1 - r) r' k over mixed pairs. `paper` is this; a term without pairs is 0. `authors`
-    follows the released code: each S is already a mean over its pairs before the division, and the penalty is
-    0 unless both kinds of samples are present.
+    ones and S_ci sums (1 - r) r' k over mixed pairs. `paper` is this formula; a term without pairs is 0.
+    `authors` follows the released code: each S is already a mean over its pairs before the division, and the
+    penalty is 0 unless both kinds of samples are present.
     """
     if variant not in {"paper", "authors"}:
         raise ValueError(f"variant must be paper or authors, not {variant!r}")
     confidence, predicted = torch.softmax(logits, dim=1).max(dim=1)
     correct = (predicted == labels).to(confidence)
     count_correct, count_incorrect = correct.sum(), (1 - correct).sum()
-    # Signed residuals: 1 - r where correct, -r where not, so that one quadratic form has all three sums.
+    # Signed residuals, 1 - r if correct and -r if not, so that one quadratic form contains all three sums.
     weight = correct / count_correct.clamp(min=1) + (1 - correct) / count_incorrect.clamp(min=1)
     residual = (correct - confidence) * weight
     if variant == "authors":

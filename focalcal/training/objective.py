@@ -1,4 +1,4 @@
-"""The loss of one run: its function, its parameters and the state that moves during training."""
+"""The loss of one run: its function, its parameters and the state that changes during training."""
 
 import torch
 from torch import Tensor
@@ -9,8 +9,8 @@ from focalcal.training.catalogue import LOSSES, parse_loss
 from focalcal.training.recipes import Recipe
 
 
-class Objective:
-    """Values of a loss id under a recipe; AdaFocal's gammas move at the end of an epoch."""
+class TrainingObjective:
+    """The loss of a loss id under a recipe; AdaFocal's gammas change at the end of each epoch."""
 
     def __init__(self, loss_id: str, recipe: Recipe) -> None:
         parsed = parse_loss(loss_id)
@@ -28,24 +28,24 @@ class Objective:
         )
 
     def values(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of each sample, float32 (n,), whatever precision the logits have."""
+        """Return the loss of each sample, float32 (n,), for logits of any precision."""
         return self.function(logits.float(), labels, self.context)
 
     def reduce(self, values: Tensor) -> Tensor:
-        """Return the scalar that is differentiated: the batch's sum or mean."""
+        """Return the scalar to differentiate: the sum or mean over the batch."""
         return values.sum() if self.reduction == "sum" else values.mean()
 
     def start_epoch(self, epoch: int) -> None:
-        """Tell a scheduled loss which epoch (from 0) begins."""
+        """Set the epoch (from 0) of a scheduled loss."""
         self.context.epoch = epoch
 
     def end_epoch(self, logits: Tensor, labels: Tensor) -> None:
-        """Let an adaptive loss move by the predictions of its split."""
+        """Update an adaptive loss from the predictions on its split."""
         if self.is_adaptive:
             self.context.adafocal.update(logits, labels)
 
     def gammas(self) -> list[float]:
-        """Return the gammas in force: one a bin for AdaFocal, one a stage for FLSD, else at most one."""
+        """Return the current gammas: one per bin for AdaFocal, one per stage for FLSD, else at most one."""
         if self.is_adaptive:
             return self.context.adafocal.gammas.tolist()
         if self.function is losses.focal_scheduled:
@@ -55,10 +55,10 @@ class Objective:
         return list(self.context.gammas)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the tensors a checkpoint must hold."""
+        """Return the tensors that belong in a checkpoint."""
         return self.context.adafocal.state() if self.is_adaptive else {}
 
     def load_state(self, state: dict[str, Tensor], device: torch.device) -> None:
-        """Take the tensors of `state()` back."""
+        """Restore the tensors of `state()`."""
         if self.is_adaptive:
             self.context.adafocal.load_state({name: value.to(device) for name, value in state.items()})

@@ -1,7 +1,7 @@
 """SGD and AdamW on torch's own kernels, without `torch.optim.Optimizer`.
 
-Creating a `torch.optim.Optimizer` imports the compiler: 1.7 s that a training of a few seconds would pay
-again in every process. The functional kernels behind it need no such import and give the same bits.
+Creating a `torch.optim.Optimizer` imports the compiler, which costs every process 1.7 s, even for a run of a
+few seconds. The functional kernels behind it need no such import and give the same bits.
 """
 
 from typing import Protocol
@@ -15,13 +15,13 @@ from focalcal.training.recipes import Recipe
 
 
 class Optimizer(Protocol):
-    """Parameters, and the state that a checkpoint must hold."""
+    """Parameters, and the state that belongs in a checkpoint."""
 
     def step(self, learning_rate: float) -> None:
         """Move the parameters once along their gradients."""
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state by name; the tensors are the optimiser's own, so loading copies into them."""
+        """Return the state by name; loading copies into these tensors, which are the optimiser's own."""
 
 
 class Sgd:
@@ -30,7 +30,7 @@ class Sgd:
     def __init__(self, parameters: list[Tensor], recipe: Recipe) -> None:
         self.parameters = parameters
         self.recipe = recipe
-        # A zero buffer makes the first step g + 0: the same as torch.optim's first step, buffer = g.
+        # With a zero buffer the first step is g + 0, the same as torch.optim's first step, buffer = g.
         self.buffers = [torch.zeros_like(parameter) for parameter in parameters]
 
     @torch.no_grad()
@@ -102,7 +102,7 @@ class AdamW:
 
 
 def _with_gradients(parameters: list[Tensor], *states: list[Tensor]) -> list[list[Tensor]]:
-    """Return parameters, gradients and states of those with a gradient: a network may leave some unused."""
+    """Return parameters, gradients and states of all parameters that have a gradient."""
     rows = [
         (parameter, parameter.grad, *state)
         for parameter, *state in zip(parameters, *states, strict=True)

@@ -1,6 +1,6 @@
-"""What a configuration costs before anyone spends it: jobs, epochs, images, GPU-hours, disk.
+"""The estimated cost of a configuration: jobs, epochs, images, GPU-hours, disk.
 
-Throughputs come from the config and are estimates; epochs, images, parameters and file sizes are counted.
+Throughputs are estimates from the config; epochs, images, parameters and file sizes are exact.
 """
 
 import math
@@ -13,7 +13,7 @@ import torch
 from focalcal.training.models.build import build_model
 
 EVALUATION_COST = 1 / 3
-"""Cost of an evaluated image over that of a trained one: a forward pass without the backward pass."""
+"""Cost of evaluating an image relative to training on it: a forward pass without the backward pass."""
 REFERENCE_PIXELS = 32 * 32
 HISTORY_BYTES = 900
 """Bytes of one line of history.csv."""
@@ -34,7 +34,7 @@ class DatasetSize:
 
 @dataclass(frozen=True)
 class PlanRow:
-    """The cost of all runs of one dataset, model and recipe; None where a dataset's size is unknown."""
+    """The cost of all runs of one dataset, model and recipe; None if the size of the dataset is unknown."""
 
     dataset: str
     model: str
@@ -47,7 +47,7 @@ class PlanRow:
 
 
 def dataset_size(spec: Mapping[str, Any]) -> DatasetSize | None:
-    """Return the size that a dataset's job spec implies; None where only the user's own files can tell."""
+    """Return the size that a dataset's job spec implies, None if it depends on the user's own files."""
     entry, parameters = spec["entry"], spec["parameters"]
     if "classes" not in entry or "shape" not in entry:
         return None
@@ -68,10 +68,10 @@ def make_plan(
     recipes: Mapping[str, Mapping[str, Any]],
     images_per_second: Mapping[str, float],
 ) -> list[PlanRow]:
-    """Return one row for each distinct (dataset, model, recipe name) of `runs`, one entry a run.
+    """Return one row per distinct (dataset, model, recipe name) of `runs`, which has one entry per run.
 
-    `images_per_second` maps a model to the training throughput of one GPU on 32 x 32 images, `default` serves
-    all others; larger images take longer in proportion to their pixels.
+    `images_per_second` maps a model to the training throughput of one GPU on 32 x 32 images, with `default`
+    for all others; the time grows in proportion to the number of pixels.
     """
     counts: dict[tuple[str, str, str], int] = {}
     for key in runs:
@@ -79,11 +79,11 @@ def make_plan(
     rows = []
     for (dataset, model, recipe), count in counts.items():
         speed = images_per_second.get(model, images_per_second["default"])
-        rows.append(_row(dataset, model, recipe, count, recipes[recipe], sizes[dataset], speed))
+        rows.append(_plan_row(dataset, model, recipe, count, recipes[recipe], sizes[dataset], speed))
     return rows
 
 
-def _row(
+def _plan_row(
     dataset: str,
     model: str,
     name: str,
@@ -113,7 +113,7 @@ def _row(
 
 
 def _evaluated_images(recipe: Mapping[str, Any], size: DatasetSize) -> int:
-    """Return the images that one run predicts: while it trains, and for its logits."""
+    """Return the number of images that one run evaluates during training and for its logits."""
     evaluations = math.ceil(recipe["epochs"] / recipe.get("evaluate_every", 1))
     at_once = size.val + (size.test if recipe.get("history_test") else 0)
     return evaluations * at_once + size.val + size.test
@@ -133,7 +133,7 @@ def prepared_bytes(size: DatasetSize) -> int:
 
 
 def plan_text(rows: list[PlanRow], sizes: Mapping[str, DatasetSize | None]) -> str:
-    """Return the plan as a table with a line of totals; `?` where a size is unknown."""
+    """Return the plan as a table with totals; `?` marks unknown sizes."""
     header = ("dataset", "model", "recipe", "runs", "epochs", "images", "GPU-hours*", "disk MB")
     table = [header, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(header))]

@@ -1,4 +1,4 @@
-"""Progress of a training run: a bar on a terminal, sparse plain lines with the time left elsewhere."""
+"""Progress of a training run: a bar on a terminal, occasional plain lines with the time left in a log."""
 
 import logging
 import sys

@@ -3,8 +3,8 @@
 K24 splits the focal loss into a confidence-raising map and a proper loss: l_gamma(u) = L*(Psi(u)). Training
 on L* needs u = Psi^-1(q) for the network's q. With x = log u and H(x) = log h(u) (h = u / phi, C21 Eq. 11), u
 solves H(x_k) = log q_k + c with sum u = 1: K + 1 equations whose Jacobian is an arrow, so that one Newton
-step costs as much as evaluating them. The top class is carried as log(1 - u), the others as log u: both keep
-their digits at any confidence. float64 throughout.
+step costs as much as evaluating them. The top class is stored as log(1 - u), the others as log u: both stay
+accurate at any confidence. All computations use float64.
 """
 
 import math
@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 ITERATIONS, ITERATIONS_ABOVE_7 = 5, 10
-"""For relative errors of log q below 1e-10, gamma <= 7 takes 5 steps at any logits, gamma = 20 takes 8."""
+"""A relative error of log q below 1e-10 takes 5 steps for gamma <= 7 and 8 for gamma = 20, at any logits."""
 MAX_CHANGE = 4.0
-"""Longest step in log u: without a limit, Newton can overshoot for gamma above 7."""
+"""Longest step in log u; without a limit, Newton's method can overshoot for gamma above 7."""
 _SMALLEST_OTHER_REST = 1e-6
-"""Keeps the top class's entry finite until it is replaced, and a step that overshoots inside the domain."""
+"""Keeps the top class's entry finite until it is replaced, and overshooting steps inside the domain."""
 
 
 def proper_focal_values(logits: Tensor, labels: Tensor, gamma: float) -> Tensor:
@@ -59,7 +59,7 @@ class _ProperFocal(torch.autograd.Function):
 
 
 class _Solution:
-    """u = Psi^-1(q) for rows of log q (n, K), with what its derivative needs, each (n, K).
+    """u = Psi^-1(q) for rows of log q (n, K), with the terms of its derivative, each (n, K).
 
     `log_u`, `rest` = 1 - u, `log_rest` = log(1 - u), `ratio` = -u log(u) / (1 - u),
     `slope_times_rest` = (1 - u) H'(log u), `shares`: d log u_k / d log q_j = ([k = j] - shares_j) / H'_k.
@@ -68,8 +68,8 @@ class _Solution:
     def __init__(self, log_q: Tensor, gamma: float) -> None:
         self.gamma = gamma
         self.top = log_q.argmax(dim=1, keepdim=True)
-        # Exact for a confident row: the others keep their ratios, as h(u) = u for small u, and the top class
-        # follows from h(u) = (1 - u)^-gamma / (gamma + 1) near 1.
+        # Exact in the limit of a confident row: the others keep their ratios, since h(u) = u for small u, and
+        # the top class follows from h(u) = (1 - u)^-gamma / (gamma + 1) near 1.
         others = _log_sum_of_others(log_q, self.top)
         start = log_q + (others - math.log1p(gamma)) / (1 + gamma) - others
         self._evaluate(start)
@@ -77,16 +77,16 @@ class _Solution:
             residual = self.log_h - log_q
             offset = (self.shares * residual).sum(dim=1, keepdim=True)
             change = (offset - residual) * self.rest / self.slope_times_rest
-            # A Newton step ends on the tangent of the simplex; the softmax takes it back to the simplex.
+            # A Newton step leaves the simplex along its tangent; the softmax projects back onto it.
             self._evaluate(torch.log_softmax(self.log_u + change.clamp(-MAX_CHANGE, MAX_CHANGE), dim=1))
 
     def _evaluate(self, log_u: Tensor) -> None:
-        """Take log u of all classes but the top one, which follows from them, and evaluate H there."""
+        """Set log u of all classes except the top one, which follows from them, and evaluate H there."""
         gamma, top = self.gamma, self.top
         log_rest_of_top = _log_sum_of_others(log_u, top)
         self.log_u = log_u.scatter(1, top, _log1mexp(log_rest_of_top))
         u = torch.exp(self.log_u)
-        # Only the top class ends near 1; 1 - u of the others, which end below 1/2, loses nothing.
+        # Only the top class can be near 1; 1 - u of the others, which are below 1/2, loses no accuracy.
         rest = (1 - u).clamp(min=_SMALLEST_OTHER_REST)
         self.log_rest = torch.log(rest).scatter(1, top, log_rest_of_top)
         self.rest = rest = rest.scatter(1, top, torch.exp(log_rest_of_top))
@@ -95,7 +95,7 @@ class _Solution:
         grown = 1 + gamma * self.ratio
         self.log_h = self.log_u - gamma * self.log_rest - torch.log(grown)
         self.slope_times_rest = rest + gamma * (2 * u - self.ratio + gamma * self.ratio * u) / grown
-        # u / H', divided by 1 - u of the top class: neither under- nor overflows.
+        # u / H', divided by 1 - u of the top class, which neither underflows nor overflows.
         weights = torch.exp(self.log_u + self.log_rest - log_rest_of_top) / self.slope_times_rest
         self.shares = weights / weights.sum(dim=1, keepdim=True)
 

@@ -10,7 +10,7 @@ FINAL_METRICS = ("train_loss", "train_error", "val_loss", "val_nll", "val_error"
 
 
 def training_record(result: TrainingResult, device: torch.device) -> dict[str, Any]:
-    """Return what a finished run says of itself, JSON-ready; the caller adds spec, data and provenance."""
+    """Return the results of a finished run as JSON values; the caller adds spec, data and provenance."""
     last = result.history[-1] if result.history else {}
     speeds = sorted(row["images_per_second"] for row in result.history)
     return {

@@ -1,4 +1,4 @@
-"""What one training epoch leaves behind, sample by sample: logits, labels, losses and gradient norms."""
+"""Logits, labels, losses and gradient norms of every sample of one training epoch."""
 
 import torch
 from torch import Tensor, nn
@@ -7,7 +7,7 @@ from focalcal.training.history import gradient_quantiles, split_metrics
 
 
 class EpochRecorder:
-    """Buffers on the device, filled batch by batch without waiting for it."""
+    """Buffers on the device, filled batch by batch without synchronisation."""
 
     def __init__(self, samples: int, classes: int, device: torch.device) -> None:
         self.count = 0
@@ -27,12 +27,12 @@ class EpochRecorder:
         self.count += len(labels)
 
     def first_divergence(self, since: int) -> int | None:
-        """Return the first sample from `since` on whose loss is not finite, None where all are."""
+        """Return the first sample from `since` on whose loss is not finite, None if all are."""
         bad = ~torch.isfinite(self.losses[since : self.count])
         return since + int(bad.nonzero()[0]) if bad.any() else None
 
     def metrics(self) -> dict[str, float | None]:
-        """Return the history columns of the training split, measured while it was trained on."""
+        """Return the history columns of the training split, measured during training."""
         return split_metrics("train", self.logits, self.labels, self.losses) | gradient_quantiles(self.norms)
 
     def state(self) -> dict[str, Tensor]:
@@ -48,10 +48,10 @@ class EpochRecorder:
 
 
 class GradientNormProbe:
-    """Norm of each sample's loss gradient by the last linear layer's weights (M20 Fig. 4).
+    """Norm of each sample's loss gradient with respect to the last linear layer's weights (M20 Fig. 4).
 
-    That gradient is the outer product of the gradient by the logits and the layer's input, so its norm is the
-    product of their norms: no second pass. Where the layer's output is not the logits, there is none.
+    That gradient is the outer product of the logit gradient and the layer's input, so its norm is the product
+    of their norms and needs no second pass. There is none if the layer's output is not the logits.
     """
 
     def __init__(self, layer: nn.Linear | None) -> None:

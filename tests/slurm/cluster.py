@@ -1,4 +1,4 @@
-"""A throw-away SLURM cluster on this machine: real daemons as child processes, loopback only, no accounting.
+"""A disposable SLURM cluster on this machine: real daemons as child processes, loopback only, no accounting.
 
 Nothing outside its own folder is read or written, and its daemons are stopped by their process ids, so it can
 neither find nor disturb another SLURM.
@@ -21,7 +21,7 @@ DAEMONS = ("munged", "slurmctld", "slurmd")
 CLIENTS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo", "sacct", "sacctmgr", "sdiag")
 SITE_CONFIGURATIONS = (Path("/etc/slurm/slurm.conf"), Path("/etc/slurm-llnl/slurm.conf"))
 GPUS = {"cpu1": 0, "gpu1": 1, "gpu2": 1, "faulty1": 5, "faulty2": 5}
-"""Fake GPUs of each node."""
+"""Fake GPUs per node."""
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
@@ -68,7 +68,7 @@ PartitionName=faulty Nodes=faulty1,faulty2 MaxTime=1-0 State=UP
 
 
 class NoClusterError(Exception):
-    """A cluster cannot be had here; the message says why."""
+    """No cluster can be started here; the message says why."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables with which programs find this cluster and no other."""
+        """Return the environment variables that point programs to this cluster only."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "SBATCH"))}
         return {
             **kept,
@@ -98,7 +98,7 @@ class Cluster:
         return result.stdout
 
     def jobs(self, folder: Path) -> list[dict[str, str]]:
-        """Return all jobs submitted from a folder, ended ones too, in the words of `scontrol show job`."""
+        """Return all jobs submitted from a folder, including ended ones, as in `scontrol show job`."""
         text = self.run("scontrol", "--oneliner", "show", "job")
         jobs = [_fields(line) for line in text.splitlines() if line.startswith("JobId=")]
         return sorted(
@@ -106,13 +106,13 @@ class Cluster:
         )
 
     def kill_daemon(self, node: str) -> None:
-        """Kill a node's daemon only; what runs there goes on."""
+        """Kill only the daemon of a node; its jobs keep running."""
         daemon = self.processes.pop(node)
         daemon.kill()
         daemon.wait()
 
     def crash_node(self, node: str) -> None:
-        """Kill a node's daemon and whatever runs there, as a power failure would."""
+        """Kill the daemon of a node and everything that runs there, as a power failure would."""
         running = _descendants(self._step_daemons(node))
         self.kill_daemon(node)
         for pid in running:
@@ -124,7 +124,7 @@ class Cluster:
         self._start(node, "slurmd", "-D", "-N", node)
 
     def _step_daemons(self, node: str) -> list[int]:
-        """Return the processes that look after the jobs of one node."""
+        """Return the processes that supervise the jobs of one node."""
         log = self.base / "log" / f"slurmd-{node}.log"
         return [pid for pid, command in _commands() if "slurmstepd" in command[0] and _has_open(pid, log)]
 
@@ -167,7 +167,7 @@ class Cluster:
         return {line for line in states if line} == {f"{node} idle" for node in GPUS}
 
     def stop(self) -> None:
-        """Cancel all jobs, then end every daemon that was started here."""
+        """Cancel all jobs, then stop every daemon that was started here."""
         with contextlib.suppress(RuntimeError, subprocess.TimeoutExpired):
             self.run("scancel", f"--user={getpass.getuser()}")
             wait_until(lambda: not self.run("squeue", "--noheader").strip(), "no job is left", seconds=15)
@@ -183,7 +183,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def throwaway_cluster(base: Path) -> Iterator[Cluster]:
-    """Yield a running cluster whose files are all in `base`; raise NoClusterError where none can be had."""
+    """Yield a running cluster whose files are all in `base`; raise NoClusterError if none can be started."""
     _require_programs()
     cluster = Cluster(base)
     _write_files(base)
@@ -195,7 +195,7 @@ def throwaway_cluster(base: Path) -> Iterator[Cluster]:
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
-    """Wait until a condition holds; fail with what was waited for."""
+    """Wait until a condition holds; on timeout, fail with its description."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -204,7 +204,7 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = 60) 
 
 
 def _require_programs() -> None:
-    """Install SLURM where that is possible and harmless; raise NoClusterError otherwise."""
+    """Install SLURM if that is possible and harmless; raise NoClusterError otherwise."""
     configured = [path for path in SITE_CONFIGURATIONS if path.exists()]
     if configured or "SLURM_CONF" in os.environ:
         raise NoClusterError(f"SLURM is already set up here ({configured or os.environ['SLURM_CONF']})")
@@ -250,7 +250,7 @@ def _write_files(base: Path) -> None:
     ]
     (base / "gres.conf").write_text("\n".join(["AutoDetect=off", *gres, ""]), encoding="utf-8")
     for name in CLIENTS:
-        # The job-step executor takes SLURM_CONF away from the `srun` it starts.
+        # The job-step executor removes SLURM_CONF from the environment of `srun`.
         shim = base / "bin" / name
         shim.write_text(f'#!/bin/sh\nSLURM_CONF={base}/slurm.conf exec {shutil.which(name)} "$@"\n', "utf-8")
         shim.chmod(0o755)
@@ -288,7 +288,7 @@ def _has_open(pid: int, path: Path) -> bool:
 
 
 def _descendants(roots: list[int]) -> list[int]:
-    """Return processes and all that they started, the youngest last."""
+    """Return processes and all their descendants, the youngest last."""
     children: dict[int, list[int]] = {}
     for pid, _ in _commands():
         with contextlib.suppress(OSError, IndexError):

@@ -1,4 +1,4 @@
-"""One cluster for all tests here; what takes minutes but hardly any work runs beside the other tests."""
+"""One cluster for all tests here; runs that take minutes of waiting proceed in the background."""
 
 import shutil
 import subprocess
@@ -15,12 +15,12 @@ LOSSES, SEEDS = ["ce", "focal-2"], [1, 2]
 """The reduced grid."""
 
 CANCELLED, OUT_OF_MEMORY, OUT_OF_TIME, WARNED, WITHOUT_DAEMON, CRASHED, PREEMPTED = DISTURBED = range(1, 8)
-"""Seeds of the runs that are disturbed while they train, each in its own way."""
+"""Seeds of the runs that are disturbed during training, one per kind of fault."""
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory, request):
-    """A running cluster; with tests that look at disturbed runs, those runs begin with it."""
+    """A running cluster; if tests need the disturbed runs, these start with it."""
     try:
         with throwaway_cluster(tmp_path_factory.mktemp("slurm")) as running:
             if any("disturbed" in item.fixturenames for item in request.session.items):
@@ -32,7 +32,7 @@ def cluster(tmp_path_factory, request):
 
 @pytest.fixture(scope="session")
 def local(tmp_path_factory):
-    """A function that runs a copy of a project on this machine, without a cluster, and returns its folder."""
+    """A function that runs a copy of a project locally, without a cluster, and returns its folder."""
 
     def run(project, *targets):
         copy = tmp_path_factory.mktemp("local") / "project"
@@ -47,13 +47,13 @@ def local(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def disturbed(cluster, request):
-    """A project of which every run was disturbed while it trained, as Snakemake left it."""
+    """A project in which every run was disturbed during training, as Snakemake left it."""
     assert cluster
     return request.config.disturbance.result()
 
 
 class Disturbance:
-    """Trains a run for each kind of fault in the background, and makes the faults happen."""
+    """Trains one run per kind of fault in the background and injects the faults."""
 
     def __init__(self, folder, cluster):
         self.cluster = cluster
@@ -79,7 +79,7 @@ class Disturbance:
             thread.start()
 
     def result(self):
-        """Return the project when all is over."""
+        """Return the project after all runs have ended."""
         for thread in self.threads:
             thread.join()
         if self.errors:
@@ -104,7 +104,7 @@ class Disturbance:
         self.project.release(WARNED)
 
     def crash(self):
-        """First the node's daemon alone ends and comes back, then the whole node."""
+        """Restart the daemon of the node alone, then let the whole node fail and return."""
         self.project.wait_for_training(WITHOUT_DAEMON, CRASHED)
         self.cluster.kill_daemon("faulty2")
         self.cluster.start_node("faulty2")
@@ -117,14 +117,14 @@ class Disturbance:
         self.project.release(CRASHED)
 
     def preempt(self):
-        """Requeue a job, which is what a preemptible partition does to it."""
+        """Requeue a job, as a preemptible partition does."""
         self.project.wait_for_training(PREEMPTED)
         self.cluster.run("scontrol", "requeue", self.project.trainings(PREEMPTED)[0]["JobId"])
         wait_until(lambda: self.project.trainings(PREEMPTED)[0]["Restarts"] == "1", "the job is requeued")
         self.project.release(PREEMPTED)
 
     def _ends(self, seed, count):
-        """Wait until so many submissions of a seed have ended."""
+        """Wait until `count` submissions of a seed have ended."""
         active = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}
         ended = lambda: len([s for s in self.project.states(seed) if s not in active]) >= count  # noqa: E731
         wait_until(ended, f"{count} submissions of seed {seed} have ended", seconds=900)

@@ -1,4 +1,4 @@
-"""Snakemake with a look at the queue each second, where users get longer and growing intervals."""
+"""Snakemake that polls the queue every second; users get longer, growing intervals."""
 
 import sys
 

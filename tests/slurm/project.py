@@ -1,4 +1,4 @@
-"""A small copy of the project that runs on a throw-away cluster, and what tests do to it."""
+"""A small copy of the project that runs on a disposable cluster, and its operations for tests."""
 
 import contextlib
 import os
@@ -19,9 +19,9 @@ BRAKE = Path(__file__).with_name("brake.py")
 PROFILE = "profiles/test/config.yaml"
 BATCH_SIZE, EPOCHS = 10, 2
 BATCHES = EPOCHS * TINY["datasets"]["gauss-3"]["sizes"]["train"] // BATCH_SIZE
-"""Batches of one whole training."""
+"""Batches of one complete training run."""
 
-# What a site without accounting needs, and shorter waits.
+# Settings for a site without accounting, and shorter waits.
 TEST_PROFILE = {
     "slurm-status-command": "squeue",
     "slurm-init-seconds-before-status-checks": 1,
@@ -53,17 +53,17 @@ class ClusterProject(Project):
         return project
 
     def set_seeds(self, *seeds):
-        """Train other seeds from now on."""
+        """Change the seeds to train."""
         self.configure(lambda config: config["runs"][0].update(seeds=list(seeds)))
 
     def set_resources(self, rule, **resources):
-        """Change what a rule asks of the cluster."""
+        """Change the resources that a rule requests."""
         profile = yaml.safe_load((self.root / PROFILE).read_text("utf-8"))
         profile["set-resources"].setdefault(rule, {}).update(resources)
         (self.root / PROFILE).write_text(yaml.safe_dump(profile), encoding="utf-8")
 
     def fit_brake(self):
-        """Let `hold` and `release` stop trainings after a batch; the results stay the same."""
+        """Let `hold` and `release` pause training after a batch; the results are the same."""
         shutil.copy2(BRAKE, self.root / "brake.py")
         loop = "focalcal/training/loop.py"
         self.edit(loop, "import math\n", "import math\n\nfrom brake import brake\n")
@@ -71,28 +71,28 @@ class ClusterProject(Project):
         self.edit(loop, batch_end, f"{batch_end}            brake(self.spec.seed, should_stop)\n")
 
     def hold(self, *seeds):
-        """Let the trainings of some seeds wait after their next batch."""
+        """Pause the training of some seeds after their next batch."""
         for seed in seeds:
             (self.root / f"hold-{seed}").touch()
 
     def release(self, *seeds):
-        """Let trainings go on."""
+        """Resume training."""
         for seed in seeds:
             (self.root / f"hold-{seed}").unlink()
 
     def batches(self, seed):
-        """Return how many batches were trained for a seed, in all submissions together."""
+        """Return the number of batches trained for a seed over all submissions."""
         path = self.root / f"batches-{seed}"
         return path.stat().st_size if path.exists() else 0
 
     def wait_for_training(self, *seeds):
-        """Wait until the trainings of some seeds have begun."""
+        """Wait until training has started for some seeds."""
         for seed in seeds:
             wait_until(lambda seed=seed: self.batches(seed), f"seed {seed} trains", seconds=600)
 
     @property
     def environment(self):
-        """Return the variables of a user who works on the cluster."""
+        """Return the environment variables of a user of the cluster."""
         return {**self.cluster.environment, "OMP_NUM_THREADS": "1"}
 
     def start(self, *arguments):
@@ -110,7 +110,7 @@ class ClusterProject(Project):
             )
 
     def on_cluster(self, *arguments, expect=0, timeout=900):
-        """Run Snakemake on the cluster to its end; return what it printed."""
+        """Run Snakemake on the cluster to completion; return its output."""
         before = len(self.output())
         process = self.start(*arguments)
         try:
@@ -122,7 +122,7 @@ class ClusterProject(Project):
         return self.output()[before:]
 
     def python(self, *arguments, expect=0):
-        """Run a Python module in the project; return what it printed."""
+        """Run a Python module in the project; return its output."""
         result = subprocess.run(
             [sys.executable, "-m", *arguments],
             cwd=self.root,
@@ -136,7 +136,7 @@ class ClusterProject(Project):
         return result.stdout + result.stderr
 
     def output(self):
-        """Return all that Snakemake printed on the cluster."""
+        """Return the whole output of Snakemake on the cluster."""
         path = self.root / "snakemake.log"
         return path.read_text("utf-8") if path.exists() else ""
 
@@ -154,5 +154,5 @@ class ClusterProject(Project):
         return [job["JobState"] for job in self.trainings(seed)]
 
     def run_folder(self, seed, loss="ce"):
-        """Return where one run's results are."""
+        """Return the results folder of one run."""
         return self.root / "results" / "runs" / "gauss-3" / "mlp" / loss / f"seed{seed}"

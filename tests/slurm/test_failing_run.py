@@ -1,4 +1,4 @@
-"""One run that can never succeed, and a node that is drained: other runs finish, the report names the one."""
+"""One run can never succeed and a node is drained: the other runs finish and the failed one is named."""
 
 import pytest
 
@@ -12,7 +12,7 @@ GOOD, BROKEN = 1, 2
 
 @pytest.fixture(scope="module")
 def project(cluster, tmp_path_factory):
-    """A project after Snakemake gave up on one run; the node of the other was drained while it trained."""
+    """A project after Snakemake gave up on one run; the node of the other was drained during training."""
     project = ClusterProject.create(
         tmp_path_factory.mktemp("failing") / "project", cluster, ["ce"], [GOOD, BROKEN]
     )

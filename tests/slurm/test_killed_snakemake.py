@@ -1,4 +1,4 @@
-"""Snakemake itself is killed while jobs run, and started again: no job is lost, doubled or repeated."""
+"""Snakemake is killed while jobs run and then restarted: no job is lost, duplicated or repeated."""
 
 import pytest
 
@@ -8,12 +8,12 @@ from tests.slurm.project import BATCHES, ClusterProject
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 
 WAITED_FOR, STOPPED, RUNNING, NOT_SUBMITTED = 1, 2, 3, 4
-"""Seeds: of survivors that may finish or are cancelled, and around a SIGTERM."""
+"""Seeds of orphaned jobs that finish or are cancelled, and of runs around a SIGTERM."""
 
 
 @pytest.fixture(scope="module")
 def project(cluster, tmp_path_factory):
-    """A project with a training that waits after its first batch."""
+    """A project with a training run that is paused after its first batch."""
     project = ClusterProject.create(
         tmp_path_factory.mktemp("killed") / "project", cluster, ["ce"], [WAITED_FOR]
     )

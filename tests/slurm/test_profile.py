@@ -1,4 +1,4 @@
-"""What the profile asks for, as a dry run shows it; needs no cluster."""
+"""The resources that the profile requests, as a dry run shows them; needs no cluster."""
 
 import re
 
@@ -12,7 +12,7 @@ PROFILES = ROOT / "profiles"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """The sources alone."""
+    """A copy of the sources."""
     project = Project(tmp_path_factory.mktemp("profile") / "project")
     copy_sources(project.root)
     return project
@@ -51,7 +51,7 @@ def test_every_rule_asks_for_more_when_it_is_tried_again():
 
 
 def test_human_labels_come_from_outside_the_submission_of_a_run(project):
-    """A submission that waits for a job which waits for the same submission cannot be planned."""
+    """A submission that depends on a job that depends on the same submission cannot be scheduled."""
     overlay = project.root / "human.yaml"
     overlay.write_text("recovery: {human_labels: {cifar10: download}}\n", encoding="utf-8")
     configs = ("--configfile", "configs/cifar10-cpu.yaml", "human.yaml")

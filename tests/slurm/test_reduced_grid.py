@@ -1,4 +1,4 @@
-"""The reduced grid on a cluster: the results of a local run, with the resources that the profile asks for."""
+"""The reduced grid on a cluster: the results of a local run, with the resources that the profile requests."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ RUNS = [(loss, seed) for loss in LOSSES for seed in SEEDS]
 
 @pytest.fixture(scope="module")
 def finished(cluster, tmp_path_factory):
-    """The reduced grid after a whole run on the cluster."""
+    """The reduced grid after a complete run on the cluster."""
     project = ClusterProject.create(tmp_path_factory.mktemp("grid") / "project", cluster, LOSSES, SEEDS)
     project.on_cluster("all")
     return project

@@ -1,4 +1,4 @@
-"""Runs that are disturbed while they train end complete and correct, without anybody's help."""
+"""Runs that are disturbed during training end complete and correct without intervention."""
 
 import pytest
 from safetensors.numpy import load_file
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.xdist_group("slur
 
 @pytest.fixture(scope="module")
 def undisturbed(disturbed, local):
-    """The same runs, trained in peace on this machine."""
+    """The same runs, trained undisturbed on this machine."""
     return local(disturbed, "--until", "train")
 
 

@@ -10,9 +10,9 @@ from tests.project import Project, copy_sources, make_tiny
 
 @pytest.fixture(scope="session")
 def finished_project(tmp_path_factory):
-    """A small project whose whole workflow has run once; copy it before changing anything.
+    """A small project whose workflow has run once; copy it before changing anything.
 
-    Test processes that run side by side share it: the first one here makes it, the others wait.
+    Parallel test processes share it: the first one makes it, the others wait.
     """
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -28,7 +28,7 @@ def finished_project(tmp_path_factory):
 
 @pytest.fixture
 def fresh_project(tmp_path):
-    """A copy of the sources as a clone has them, with the small configuration and no products."""
+    """A fresh copy of the sources with the small configuration and no products."""
     project = Project(tmp_path / "fresh")
     copy_sources(project.root)
     project.configure(make_tiny)
@@ -37,5 +37,5 @@ def fresh_project(tmp_path):
 
 @pytest.fixture
 def project(finished_project, tmp_path):
-    """A finished project of one's own."""
+    """A private copy of the finished project."""
     return finished_project.copy(tmp_path / "project")

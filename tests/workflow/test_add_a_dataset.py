@@ -1,4 +1,4 @@
-"""docs/add-a-dataset.md, block by block as written, on a copy of the project: file blocks are files."""
+"""The blocks of docs/add-a-dataset.md, run as written on a copy of the project."""
 
 import csv
 import os
@@ -17,7 +17,7 @@ DATASET = re.compile(r"--configfile (\w+)\.yaml")
 
 
 def follow(text, root):
-    """Do what one block says in the folder `root`; yield each dataset whose workflow has run."""
+    """Execute the blocks in the folder `root`; yield each dataset whose workflow has run."""
     for language, block in BLOCK.findall(text):
         if language == "bash":
             environment = {
@@ -42,7 +42,7 @@ def follow(text, root):
 
 @pytest.mark.slow
 def test_the_page_works_as_written(project):
-    # As a reader would: in a clone that has run, whose configuration is the original one.
+    # As a reader would: in a clone that has run, with the original configuration.
     root = project.root
     shutil.copy(ROOT / "config.yaml", root)
     done = []
@@ -57,7 +57,7 @@ def test_the_page_works_as_written(project):
             for row in rows
             if (row["metric"], row["method"], row["split"]) == ("accuracy", "none", "test")
         ]
-        # Three classes of equal size: guessing gets a third.
+        # Guessing among three classes of equal size gives one third.
         assert min(accuracy) > 0.45, (dataset, accuracy)
         assert (root / "results" / "figures" / "data" / f"{dataset}.png").stat().st_size > 1000
     assert done == ["shapes", "waves", "spirals"]

@@ -1,4 +1,4 @@
-"""A mistake in a configuration: exit code 2, one line of key, value and what is allowed, nothing written."""
+"""A mistake in a configuration: exit code 2, one line with key, value and repair, and no files written."""
 
 import subprocess
 import sys
@@ -185,7 +185,7 @@ BROKEN_LOGITS = {
 
 
 def written_files(root):
-    """Return the project's files, but for what Python and Snakemake keep of having been started."""
+    """Return the project's files, except caches of Python and Snakemake."""
     own = {"__pycache__", ".snakemake"}
     return sorted(str(path) for path in root.rglob("*") if path.is_file() and own.isdisjoint(path.parts))
 

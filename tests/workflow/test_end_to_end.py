@@ -1,4 +1,4 @@
-"""The whole workflow on a small grid: what it leaves behind, and numbers checked by other means."""
+"""The whole workflow on a small grid: its products, and numbers checked independently."""
 
 import csv
 import hashlib
@@ -106,7 +106,7 @@ def test_focal_fit_is_the_best_of_its_grid(results, rows):
 
 
 def psi_as_printed(probs, gamma):
-    """Return C21's Eq. (12) and (13), as they stand."""
+    """Return C21's Eq. (12) and (13) as printed."""
     h = probs / ((1 - probs) ** gamma - gamma * (1 - probs) ** (gamma - 1) * probs * np.log(probs))
     return h / h.sum(axis=1, keepdims=True)
 

@@ -1,4 +1,4 @@
-"""Snakemake run elsewhere, by `--snakefile` or `--directory`: products there, configuration from sources."""
+"""Snakemake in another folder (`--snakefile`, `--directory`): products go there, settings come along."""
 
 import pytest
 
@@ -9,7 +9,7 @@ SNAKEFILE = ("--snakefile", "../sources/Snakefile")
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """A folder without a single source, beside a small copy of the project."""
+    """A folder without sources, beside a small copy of the project."""
     sources = Project(tmp_path / "sources")
     copy_sources(sources.root)
     sources.configure(make_tiny)

@@ -1,4 +1,4 @@
-"""The README's picture of the workflow is the workflow."""
+"""The diagram of the workflow in the README matches the workflow."""
 
 import itertools
 import re
@@ -17,7 +17,7 @@ def arrows(mermaid):
 
 
 def without_detours(edges):
-    """Return the edges of an acyclic graph that no longer path replaces."""
+    """Return the edges of the transitive reduction of an acyclic graph."""
     following = {source: {b for a, b in edges if a == source} for source, _ in edges}
 
     def reached(node):

@@ -1,4 +1,4 @@
-"""Only what changed runs again: the whole matrix, on a finished project."""
+"""The rerun matrix: only what changed runs again in a finished project."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ STAGE_OF_RULE = {
 
 
 def stages(planned):
-    """Return the stages that a dry run would touch; rules without one of their own are reporting's."""
+    """Return the stages that a dry run would rerun; rules of no stage in the table count as reporting."""
     theory = {rule for rule in planned if rule.startswith("theory")}
     assert not theory, "no test here changes the theory"
     return {STAGE_OF_RULE.get(rule, "reporting") for rule in planned}
@@ -84,7 +84,7 @@ def test_fresh_clone_with_copied_results_reruns_nothing(finished_project, tmp_pa
     clone = Project(tmp_path / "clone")
     copy_sources(clone.root)
     shutil.copy2(finished_project.root / "config.yaml", clone.root / "config.yaml")
-    # A plain copy: every file gets a new time, in no particular order.
+    # A plain copy gives every file a new modification time, in arbitrary order.
     for name in ("results", ".snakemake"):
         shutil.copytree(finished_project.root / name, clone.root / name, copy_function=shutil.copyfile)
     assert clone.planned() == {}

@@ -38,7 +38,7 @@ class Line:
 
 def read_line(path: Path) -> Line:
     """Return some hundred test points of a prepared one-dimensional dataset, spread over its range."""
-    data = prepared.load(path)
+    data = prepared.load_dataset(path)
     inputs = data.inputs[data.test_indices, 0].astype(np.float64)
     order = np.argsort(inputs, kind="stable")
     low, high = np.quantile(inputs, (RARE, 1 - RARE))

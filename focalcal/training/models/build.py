@@ -1,4 +1,4 @@
-"""From a model id to a network; torchvision and timm are imported only by the models that stand on them."""
+"""Networks by model id; torchvision and timm are imported only by the models that need them."""
 
 from collections.abc import Callable
 
@@ -36,7 +36,7 @@ def initial_model(spec: RunSpec, data: PreparedData, device: torch.device) -> nn
 
 
 def last_linear(model: nn.Module) -> nn.Linear | None:
-    """Return the last linear layer of `model`, whose weights and gradients M20 watches; None without one."""
+    """Return the last linear layer of `model`, whose weights and gradients M20 studies, or None."""
     layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
     return layers[-1] if layers else None
 
@@ -45,7 +45,7 @@ def _builder(model_id: str) -> Builder:
     if model_id in _LIGHT:
         return _LIGHT[model_id]
     if model_id.startswith(catalogue.TIMM_PREFIX):
-        from focalcal.training.models.timm_models import timm_model  # noqa: PLC0415 (1 s that others save)
+        from focalcal.training.models.timm_models import timm_model  # noqa: PLC0415 (takes 1 s)
 
         name = model_id.removeprefix(catalogue.TIMM_PREFIX)
         return lambda input_shape, classes: timm_model(name, input_shape, classes)

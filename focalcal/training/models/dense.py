@@ -1,4 +1,4 @@
-"""DenseNet-121 for small images, on torchvision's."""
+"""DenseNet-121 for small images, based on torchvision's."""
 
 from torch import nn
 
@@ -9,7 +9,7 @@ from torchvision.models.densenet import DenseNet
 
 
 def densenet121(input_shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return DenseNet-121 whose stem is one 3 x 3 convolution of stride 1, without batch norm and pooling."""
+    """Return DenseNet-121 whose stem is one 3 x 3 convolution of stride 1, without batch norm or pooling."""
     model = DenseNet(growth_rate=32, block_config=(6, 12, 24, 16), num_init_features=64, num_classes=classes)
     model.features.conv0 = nn.Conv2d(input_shape[0], 64, 3, padding=1, bias=False)
     nn.init.kaiming_normal_(model.features.conv0.weight)

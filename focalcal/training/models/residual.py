@@ -1,4 +1,4 @@
-"""Residual networks for small images, on torchvision's blocks: He's CIFAR family, a wide one, bottlenecks."""
+"""Residual networks for small images from torchvision's blocks: He's CIFAR nets, a wide one, bottlenecks."""
 
 from torch import Tensor, nn
 
@@ -44,7 +44,7 @@ class ThreeStageResNet(nn.Module):
 
 
 class PaddedShortcut(nn.Module):
-    """He's option A: every second pixel, new channels zero; no parameters."""
+    """He's option A: every second pixel, zeros in the new channels, no parameters."""
 
     def __init__(self, new_channels: int, stride: int) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class PaddedShortcut(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return (n, C + new, H / stride, W / stride) from (n, C, H, W)."""
-        # Not a slice: the gradient of one is not channels-last, nor are then those of all layers before it.
+        # Not a slice: its gradient, and so that of every earlier layer, would not be channels-last.
         inputs = nn.functional.avg_pool2d(inputs, kernel_size=1, stride=self.stride)
         return nn.functional.pad(inputs, (0, 0, 0, 0, 0, self.new_channels))
 

@@ -13,7 +13,7 @@ from focalcal.common.errors import UserError
 
 
 def timm_model(name: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return timm's `name`, untrained, for (C, H, W) images; a model of fixed input size takes this one."""
+    """Return timm's `name`, untrained, built for images of shape (C, H, W)."""
     if not timm.is_model(name):
         close = difflib.get_close_matches(name, timm.list_models(), n=3)
         hint = f"; did you mean {', '.join(close)}?" if close else ""

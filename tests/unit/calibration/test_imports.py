@@ -341,14 +341,14 @@ def test_a_member_that_is_no_array_is_refused(tmp_path):
     np.savez(tmp_path / "x.npz", **ARRAYS)
     with zipfile.ZipFile(tmp_path / "x.npz", "a") as archive:
         archive.writestr("readme.txt", "what these are")
-    with pytest.raises(UserError, match=r"holds 'readme\.txt', which is no array; .*drop it"):
+    with pytest.raises(UserError, match=r"holds 'readme\.txt', which is not an array; .*remove it"):
         imports.read(tmp_path / "x.npz", "logits")
 
 
 def test_missing_file_and_unknown_kind_are_named(tmp_path):
     with pytest.raises(UserError, match="is no file; allowed: an existing file"):
         imports.read(tmp_path / "x.npz", "logits")
-    with pytest.raises(UserError, match="is no file"):
+    with pytest.raises(UserError, match="does not exist"):
         logits_io.load(tmp_path / "x.npz")
     with pytest.raises(UserError, match="kind is 'scores'; allowed: logits, probabilities"):
         imports.read(tmp_path / "x.npz", "scores")

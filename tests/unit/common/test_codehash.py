@@ -159,6 +159,7 @@ def test_train_reads_these_files_and_no_other():
         "focalcal/common/codehash.py",
         "focalcal/common/errors.py",
         "focalcal/common/io.py",
+        "focalcal/common/samples.py",
         "focalcal/data/__init__.py",
         "focalcal/data/prepared.py",
         "focalcal/training/__init__.py",

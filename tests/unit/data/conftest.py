@@ -19,12 +19,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
 
 @pytest.fixture
 def quick() -> DownloadPolicy:
-    """Return a policy whose pauses and time-outs suit a test."""
+    """Return a policy with pauses and timeouts short enough for a test."""
     return DownloadPolicy(timeout=2.0, attempts=3, first_pause=0.01, longest_pause=0.02, slow_after=30.0)
 
 
 def file_entry(name: str, content: bytes, algorithm: str = "sha256") -> dict[str, Any]:
-    """Return a registry item of a file with this content."""
+    """Return the registry item of a file with this content."""
     digest = hashlib.new(algorithm, content).hexdigest()
     return {"name": name, "size": len(content), "checksum": f"{algorithm}:{digest}"}
 

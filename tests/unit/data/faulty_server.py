@@ -24,16 +24,16 @@ class Route:
     stall: float = 0.0
     """Seconds of silence before the first byte."""
     ranges: bool = True
-    """Whether resumption is understood."""
+    """Whether the server supports resumption."""
     declared: int | None = None
     """A false Content-Length."""
     chunked: bool = False
     location: str | None = None
     """Where to redirect."""
     false_range: bool = False
-    """Whether a resumption is answered with another range than asked for."""
+    """Whether a resumption is answered with a different range than requested."""
     gate: threading.Event | None = None
-    """Where the content waits until the test opens it."""
+    """A gate that holds back the content until the test opens it."""
     requests: list[str | None] = field(default_factory=list)
     """The Range header of each request."""
 
@@ -131,4 +131,4 @@ class FaultyServer:
             if route.chunked and route.break_after is None:
                 handler.wfile.write(b"0\r\n\r\n")
         except (BrokenPipeError, ConnectionResetError):
-            """The client has had enough."""
+            """The client closed the connection."""

@@ -50,7 +50,7 @@ def _pickled(value: Any) -> bytes:  # noqa: PLR0911  one return a type
 
 
 def cifar_samples(count: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return random uint8 images (count, 3072) and labels (count,) that use every class they can."""
+    """Return random uint8 images (count, 3072) and labels (count,) that cover as many classes as possible."""
     random = np.random.RandomState(seed)
     return random.randint(0, 256, (count, 3072)).astype(np.uint8), np.arange(count) % classes
 

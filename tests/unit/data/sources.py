@@ -8,7 +8,7 @@ CONTENT = np.random.RandomState(0).bytes(200_000)
 
 
 def entry_of(*sources, files=None, archives=None):
-    """Return an entry with one file "data.bin" of CONTENT, unless others are given."""
+    """Return an entry with the given files, by default one file "data.bin" of CONTENT."""
     entry = {"files": files or [file_entry("data.bin", CONTENT)], "sources": list(sources)}
     if archives is not None:
         entry["archives"] = archives

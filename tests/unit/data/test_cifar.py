@@ -83,7 +83,7 @@ def test_a_pickle_cannot_call_anything(function, arguments, protocol):
 
 
 def test_a_nested_name_cannot_be_reached():
-    """Protocol 4 looks dotted names up attribute by attribute, which must lead nowhere."""
+    """Protocol 4 looks up dotted names attribute by attribute, which must fail."""
     content = b"\x80\x04\x8c\x05numpy\x8c\x13f2py.os.system_name\x93."
     with pytest.raises(ArchiveError, match="is not allowed"):
         cifar.restricted_unpickle(content)

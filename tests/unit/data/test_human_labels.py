@@ -44,7 +44,7 @@ def test_served_and_then_cached(server, quick, tmp_path):
         (np.array([object()] * 3), "cannot be read as a NumPy array"),
     ],
 )
-def test_a_wrong_file_is_told_and_removed(server, quick, tmp_path, values, message):
+def test_a_wrong_file_is_reported_and_removed(server, quick, tmp_path, values, message):
     server.add("probs.npy", as_npy(tmp_path, values))
     with pytest.raises(UserError, match=message) as caught:
         obtain_human_labels("set", entry_of(server.base), tmp_path, read_distributions, quick)
@@ -52,7 +52,7 @@ def test_a_wrong_file_is_told_and_removed(server, quick, tmp_path, values, messa
     assert not (tmp_path / "set" / "probs.npy").exists()
 
 
-def test_a_wrong_file_placed_by_hand_is_told_and_kept(quick, tmp_path):
+def test_a_wrong_file_placed_by_hand_is_reported_and_kept(quick, tmp_path):
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "probs.npy").write_bytes(CONTENT)
     with pytest.raises(UserError, match=r"probs\.npy cannot be read"):
@@ -67,7 +67,7 @@ def test_offline_every_address_is_listed(quick, tmp_path):
 
 
 def test_the_real_file_against_the_real_labels(quick, tmp_path):
-    """CIFAR-10H's own distributions; the labels are those of a model's logits in canonical test order."""
+    """CIFAR-10H itself; the labels come from a model's logits, in canonical test order."""
     reference = os.environ.get("FOCALCAL_REFERENCE_DATA")
     human = Path(reference or "/nonexistent") / "human" / "cifar10h.npz"
     logits = Path(reference or "/nonexistent") / "logits" / "cifar10_resnet50_flsd53.npz"

@@ -12,8 +12,8 @@ from tests.unit.data import official_formats as formats
 
 @pytest.fixture(scope="module")
 def torchvision():
-    """Return torchvision with its checks against the official checksums switched off."""
-    # The order matters, which sorted import statements could not express.
+    """Return torchvision with its checksum verification switched off."""
+    # The order matters, and sorted import statements would change it.
     importlib.import_module("focalcal.training.torchvision_shim")
     datasets = importlib.import_module("torchvision.datasets")
     patch = pytest.MonkeyPatch()

@@ -1,4 +1,4 @@
-"""From a spec to the prepared file: every dataset, in small, through the real entry points."""
+"""From a spec to the prepared file: a small version of every dataset through the real entry points."""
 
 from workflow_scripts.entry import run
 
@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 from focalcal.common.errors import UserError
 from focalcal.data import inspection, prepared, registry, splits
-from focalcal.data.prepare import prepare
+from focalcal.data.prepare import prepare_dataset
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from workflow_scripts import fetch_data, inspect_data
@@ -24,11 +24,11 @@ def run_fetch(spec, folder):
     output, record = folder / "d.npz", folder / "d.json"
     arguments = ["--spec", json.dumps(spec), "--cache", str(folder / "cache")]
     fetch_data.main([*arguments, "--output", str(output), "--record", str(record)])
-    return prepared.load(output), json.loads(record.read_text())
+    return prepared.load_dataset(output), json.loads(record.read_text())
 
 
 def small_spec(name, train, test, validation, files, base, **parameters):
-    """Return the spec of an official dataset in small, served from `base`."""
+    """Return the spec of a small version of an official dataset, served from `base`."""
     spec = registry.job_spec(name)
     entry = {**spec["entry"], "counts": {"train": train, "test": test}, "files": files}
     entry["sources"] = [{"kind": "http", "base": base}]
@@ -182,18 +182,18 @@ def test_a_spec_without_sources_uses_those_of_the_registry(monkeypatch, tmp_path
 
     monkeypatch.setattr("focalcal.data.prepare.obtain", remember)
     with pytest.raises(UserError, match="enough"):
-        prepare(registry.job_spec("cifar10-s"), tmp_path)
+        prepare_dataset(registry.job_spec("cifar10-s"), tmp_path)
     assert asked == [("cifar10", ["http", "http", "npm", "http"], tmp_path)]
     with pytest.raises(UserError, match="enough"):
-        prepare(registry.job_spec("mine", {"base": "cifar10-s", "fraction": 0.2}), tmp_path)
+        prepare_dataset(registry.job_spec("mine", {"base": "cifar10-s", "fraction": 0.2}), tmp_path)
     assert asked[1] == asked[0]
 
 
 def test_a_variant_of_a_gaussian_problem_shares_validation_and_test(tmp_path):
     sizes = {"train": 50, "val": 30, "test": 40}
-    base = prepare(registry.job_spec("gauss-3", {"sizes": sizes}), tmp_path).data
+    base = prepare_dataset(registry.job_spec("gauss-3", {"sizes": sizes}), tmp_path).data
     spec = registry.job_spec("small", {"base": "gauss-3", "sizes": {**sizes, "train": 20}})
-    variant = prepare(spec, tmp_path).data
+    variant = prepare_dataset(spec, tmp_path).data
     assert len(variant.train_indices) == 20
     for split in ("val", "test"):
         np.testing.assert_array_equal(
@@ -244,7 +244,7 @@ def test_own_python_file(tmp_path, monkeypatch):
         ("mean=None", "dataset mine: mean must be a NumPy array, not NoneType; correct it"),
     ],
 )
-def test_wrong_types_of_a_python_file_are_told(tmp_path, monkeypatch, change, message):
+def test_wrong_types_of_a_python_file_are_reported(tmp_path, monkeypatch, change, message):
     (tmp_path / "datasets").mkdir()
     (tmp_path / "datasets" / "mine.py").write_text(
         "from dataclasses import replace\n"
@@ -255,7 +255,7 @@ def test_wrong_types_of_a_python_file_are_told(tmp_path, monkeypatch, change, me
     )
     monkeypatch.setattr(registry, "PROJECT_ROOT", tmp_path)
     with pytest.raises(UserError) as caught:
-        prepare(registry.job_spec("mine", {}, tmp_path), tmp_path)
+        prepare_dataset(registry.job_spec("mine", {}, tmp_path), tmp_path)
     assert str(caught.value) == message
 
 
@@ -292,7 +292,7 @@ def test_inspection(tmp_path, name):
     for label, row in enumerate(rows[1:-1]):
         assert row == [str(label), str(label), *(str(counts[split][label]) for split in prepared.SPLITS)]
     with Image.open(tmp_path / "d.png") as image:
-        # A column's width at 300 dots an inch, and more than a blank page.
+        # The width of a column at 300 dots per inch, and more bytes than a blank page.
         assert image.size[0] == 1050
         assert len(np.unique(np.asarray(image.convert("L")))) > 10
     assert (tmp_path / "d.pdf").read_bytes().startswith(b"%PDF")
@@ -317,7 +317,7 @@ def test_inspection_leaves_the_log_readable(tmp_path, caplog):
 def test_the_grid_shows_the_first_training_images_of_each_class(small_data):
     mosaic, pitch = inspection._mosaic(small_data, [0, 1])
     assert pitch == 3
-    # Samples 4, 1, 2, 3 train; 4 and 2 are of class 0, so that 4 comes first in the upper row.
+    # Samples 4, 1, 2, 3 are for training; 4 and 2 have class 0, so 4 comes first in the upper row.
     np.testing.assert_array_equal(mosaic[:2, :3], small_data.inputs[4].transpose(1, 2, 0))
     np.testing.assert_array_equal(mosaic[:2, 4:7], small_data.inputs[2].transpose(1, 2, 0))
     np.testing.assert_array_equal(mosaic[3:5, :3], small_data.inputs[1].transpose(1, 2, 0))

@@ -16,8 +16,8 @@ def assert_same(left, right):
 
 @pytest.mark.parametrize("memory_map", [False, True])
 def test_what_is_written_is_read(small_data, tmp_path, memory_map):
-    prepared.write(tmp_path / "d.npz", small_data)
-    loaded = prepared.load(tmp_path / "d.npz", memory_map=memory_map)
+    prepared.write_dataset(tmp_path / "d.npz", small_data)
+    loaded = prepared.load_dataset(tmp_path / "d.npz", memory_map=memory_map)
     assert_same(loaded, small_data)
     assert loaded.posterior is None
     assert isinstance(loaded.inputs, np.memmap) == memory_map
@@ -26,20 +26,20 @@ def test_what_is_written_is_read(small_data, tmp_path, memory_map):
 
 def test_posterior_is_kept(small_data, tmp_path):
     posterior = np.tile([0.25, 0.75], (8, 1))
-    prepared.write(tmp_path / "d.npz", replace(small_data, posterior=posterior))
-    np.testing.assert_array_equal(prepared.load(tmp_path / "d.npz").posterior, posterior)
+    prepared.write_dataset(tmp_path / "d.npz", replace(small_data, posterior=posterior))
+    np.testing.assert_array_equal(prepared.load_dataset(tmp_path / "d.npz").posterior, posterior)
 
 
 @pytest.mark.parametrize("memory_map", [False, True])
 def test_fortran_ordered_inputs(small_data, tmp_path, memory_map):
     data = replace(small_data, inputs=np.asfortranarray(small_data.inputs))
-    prepared.write(tmp_path / "d.npz", data)
-    assert_same(prepared.load(tmp_path / "d.npz", memory_map=memory_map), small_data)
+    prepared.write_dataset(tmp_path / "d.npz", data)
+    assert_same(prepared.load_dataset(tmp_path / "d.npz", memory_map=memory_map), small_data)
 
 
 def test_bytes_are_the_same_each_time(small_data, tmp_path):
-    prepared.write(tmp_path / "a.npz", small_data)
-    prepared.write(tmp_path / "b.npz", small_data)
+    prepared.write_dataset(tmp_path / "a.npz", small_data)
+    prepared.write_dataset(tmp_path / "b.npz", small_data)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
@@ -106,14 +106,14 @@ def features(data, values):
         ({"test_indices": np.array([6, 5])}, "splits must be disjoint; sample 5 is used 2 times"),
         ({"val_indices": np.array([0, 0])}, "splits must be disjoint; sample 0 is used 2 times"),
         ({"posterior": np.ones((8, 2), np.float32)}, r"posterior must be float64 \(8, 2\), not float32"),
-        ({"posterior": np.full((8, 2), 0.5001)}, "the worst row is off by 0.0002"),
+        ({"posterior": np.full((8, 2), 0.5001)}, "the largest error of a sum is 0.0002"),
         ({"posterior": np.tile([-0.5, 1.5], (8, 1))}, "posterior rows must be >= 0"),
         ({"posterior": np.full((8, 2), np.nan)}, "posterior rows must be >= 0"),
     ],
 )
 def test_malformed_data_is_refused_by_name(small_data, tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
-        prepared.write(tmp_path / "d.npz", replace(small_data, **change))
+        prepared.write_dataset(tmp_path / "d.npz", replace(small_data, **change))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -125,7 +125,7 @@ def test_features_must_be_finite(small_data):
 
 def test_missing_file_says_how_to_make_it(tmp_path):
     with pytest.raises(UserError, match=r"no prepared data at .*gone\.npz; make it with: snakemake"):
-        prepared.load(tmp_path / "gone.npz")
+        prepared.load_dataset(tmp_path / "gone.npz")
 
 
 @pytest.mark.parametrize("memory_map", [False, True])
@@ -133,26 +133,26 @@ def test_missing_file_says_how_to_make_it(tmp_path):
 def test_damaged_file_is_named(tmp_path, content, memory_map):
     (tmp_path / "d.npz").write_bytes(content)
     with pytest.raises(UserError, match=r"d\.npz is not a prepared dataset .*delete it and run again"):
-        prepared.load(tmp_path / "d.npz", memory_map=memory_map)
+        prepared.load_dataset(tmp_path / "d.npz", memory_map=memory_map)
 
 
 def test_foreign_npz_is_named(tmp_path):
     np.savez(tmp_path / "d.npz", something=np.zeros(3), classes=3)
     with pytest.raises(UserError, match=r"d\.npz is not a prepared dataset"):
-        prepared.load(tmp_path / "d.npz")
+        prepared.load_dataset(tmp_path / "d.npz")
 
 
 def test_pickled_objects_are_never_loaded(tmp_path):
     np.savez(tmp_path / "d.npz", inputs=np.array([object()]), classes=2)
     with pytest.raises(UserError, match="not a prepared dataset"):
-        prepared.load(tmp_path / "d.npz")
+        prepared.load_dataset(tmp_path / "d.npz")
 
 
 def test_a_compressed_file_is_refused(small_data, tmp_path):
     arrays = {field.name: getattr(small_data, field.name) for field in fields(small_data)[:-1]}
     np.savez_compressed(tmp_path / "d.npz", **arrays)
     with pytest.raises(UserError, match=r"inputs\.npy is compressed"):
-        prepared.load(tmp_path / "d.npz")
+        prepared.load_dataset(tmp_path / "d.npz")
 
 
 @pytest.mark.parametrize("memory_map", [False, True])
@@ -160,12 +160,12 @@ def test_an_object_array_of_inputs_is_refused(small_data, tmp_path, memory_map):
     arrays = {field.name: getattr(small_data, field.name) for field in fields(small_data)[:-1]}
     np.savez(tmp_path / "d.npz", **{**arrays, "inputs": np.array([object()] * 8)})
     with pytest.raises(UserError, match="an array holds Python objects"):
-        prepared.load(tmp_path / "d.npz", memory_map=memory_map)
+        prepared.load_dataset(tmp_path / "d.npz", memory_map=memory_map)
 
 
 def test_truncated_inputs_are_refused(small_data, tmp_path):
-    prepared.write(tmp_path / "d.npz", small_data)
+    prepared.write_dataset(tmp_path / "d.npz", small_data)
     content = (tmp_path / "d.npz").read_bytes()
     (tmp_path / "d.npz").write_bytes(content[: len(content) // 2])
     with pytest.raises(UserError, match="not a prepared dataset"):
-        prepared.load(tmp_path / "d.npz")
+        prepared.load_dataset(tmp_path / "d.npz")

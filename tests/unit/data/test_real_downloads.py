@@ -7,7 +7,7 @@ import pytest
 
 from focalcal.data import prepared, registry
 from focalcal.data.fetch import cache_folder
-from focalcal.data.prepare import prepare
+from focalcal.data.prepare import prepare_dataset
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,7 +26,7 @@ pytestmark = [
     ],
 )
 def test_the_real_thing(name, val_ids, first_test_labels):
-    preparation = prepare(registry.job_spec(name), cache_folder())
+    preparation = prepare_dataset(registry.job_spec(name), cache_folder())
     data = preparation.data
     assert val_ids is None or data.val_indices[:3].tolist() == val_ids
     assert data.labels[data.test_indices[:10]].tolist() == first_test_labels
@@ -37,8 +37,8 @@ def test_the_real_thing(name, val_ids, first_test_labels):
 
 
 def test_the_small_form_has_a_tenth_of_each_class():
-    data = prepare(registry.job_spec("cifar10-s"), cache_folder()).data
-    whole = prepare(registry.job_spec("cifar10"), cache_folder()).data
+    data = prepare_dataset(registry.job_spec("cifar10-s"), cache_folder()).data
+    whole = prepare_dataset(registry.job_spec("cifar10"), cache_folder()).data
     tenths = [round(count / 10) for count in prepared.class_counts(whole)["train"]]
     assert prepared.class_counts(data)["train"] == tenths
     np.testing.assert_array_equal(data.val_indices, whole.val_indices)

@@ -9,9 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
-from focalcal.calibration import logits_io
 from focalcal.common.errors import UserError
-from focalcal.data import prepared, registry
+from focalcal.data import registry
 from focalcal.data.fetch import _CONVERTERS
 from focalcal.data.parsers import _PARSERS
 
@@ -102,7 +101,7 @@ def test_sources_refer_to_what_exists(name):
         assert set(source.get("archives", [])) <= archives
         assert ("base" in source) == (source["kind"] == "http")
         assert ("package" in source) == (source["kind"] != "http")
-        # What is not the files themselves has to be turned into them.
+        # A source that does not serve the files themselves needs a conversion.
         assert ("convert" in source) == (source["kind"] != "http" or "archives" in source)
         if source["kind"] == "npm":
             assert re.fullmatch(r"[\w-]+@\d+\.\d+\.\d+", source["package"])
@@ -266,11 +265,6 @@ def test_every_mistake_names_its_key(name, settings, message, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_config_data_and_logits_need_as_many_samples():
-    assert registry.FEWEST_SAMPLES == prepared.FEWEST_SAMPLES
-    assert {registry.FEWEST_SAMPLES[split] for split in logits_io.SPLITS} == {logits_io.FEWEST_SAMPLES}
-
-
 def test_own_folder_and_npz(tmp_path):
     (tmp_path / "pictures" / "cat").mkdir(parents=True)
     (tmp_path / "pictures" / "dog").mkdir()
@@ -294,7 +288,7 @@ def test_own_folder_and_npz(tmp_path):
     assert registry.user_files(registry.job_spec("cifar10")) == []
 
 
-def test_a_folder_whose_name_is_not_utf8_is_told(tmp_path):
+def test_a_folder_whose_name_is_not_utf8_is_reported(tmp_path):
     (tmp_path / os.fsdecode(b"\xff\xfeclass")).mkdir()
     (tmp_path / "Käfer").mkdir()
     spec = registry.job_spec("own", {"folder": str(tmp_path)})
@@ -311,7 +305,7 @@ def test_a_plugins_spec_follows_its_code_but_not_its_comments(tmp_path):
 
     def spec_of(code):
         file.write_text(code)
-        # A new session: digests are remembered within one.
+        # A new process, since digests are cached within one.
         registry.code_version.__globals__["_module"].cache_clear()
         return registry.job_spec("mine", {"options": {"count": 3}}, tmp_path)
 
@@ -392,5 +386,5 @@ def test_a_prepared_dataset_is_small_enough_to_be_known_by_its_content(name):
     profile = yaml.safe_load((registry.PROJECT_ROOT / "profiles/default/config.yaml").read_text("utf-8"))
     entry = registry.load_entry(name)
     pixels = sum(entry.get("counts", {}).values()) * math.prod(entry["shape"])
-    # Labels and split indices come on top, but are no twentieth of the pixels.
+    # Labels and split indices add less than a twentieth of the pixels.
     assert 1.05 * pixels < profile["max-checksum-file-size"]

@@ -29,7 +29,7 @@ def test_a_folder_of_class_folders(pictures):
     prepared.validate(data)
     assert names == ["ant", "bee", "cow"]
     assert data.inputs.shape == (60, 3, 4, 6)
-    # The red channel tells the class, the green channel the number of the file.
+    # The red channel encodes the class, the green channel the number of the file.
     np.testing.assert_array_equal(data.inputs[:, 0, 0, 0], 10 * (data.labels + 1))
     np.testing.assert_array_equal(data.inputs[:, 1, 0, 0], np.tile(np.arange(20), 3))
     assert prepared.class_counts(data) == {"train": [14] * 3, "val": [2] * 3, "test": [4] * 3}
@@ -90,12 +90,12 @@ def test_grey_images(tmp_path):
     assert colour.inputs.shape == (10, 3, 5, 5)
 
 
-def test_folder_mistakes_are_told(tmp_path, pictures):
-    with pytest.raises(UserError, match="nowhere is no folder; give one with a sub-folder for each class"):
+def test_folder_mistakes_are_reported(tmp_path, pictures):
+    with pytest.raises(UserError, match="nowhere is not a folder; give one with a sub-folder for each class"):
         user_data.from_folder(tmp_path / "nowhere", **OPTIONS)
     with pytest.raises(UserError, match="ant has 0 sub-folders; allowed: one for each of 2 or more classes"):
         user_data.from_folder(pictures / "ant", **OPTIONS)
-    with pytest.raises(UserError, match="leave no training samples of 60"):
+    with pytest.raises(UserError, match="leave no training samples out of 60"):
         user_data.from_folder(pictures, **{**OPTIONS, "validation": 30, "test": 30})
     write_images(pictures, "dog", 1, 5, size=(7, 4))
     with pytest.raises(UserError, match=r"dog/000\.png has \(4, 7\) pixels but .*ant/000\.png has \(4, 6\)"):
@@ -105,14 +105,14 @@ def test_folder_mistakes_are_told(tmp_path, pictures):
         user_data.from_folder(pictures, **OPTIONS)
 
 
-def test_empty_class_folders_are_told(tmp_path):
+def test_empty_class_folders_are_reported(tmp_path):
     (tmp_path / "ant").mkdir()
     (tmp_path / "bee").mkdir()
     with pytest.raises(UserError, match=r"has no images in its class folders; allowed: \.png, \.jpg"):
         user_data.from_folder(tmp_path, **OPTIONS)
 
 
-def test_a_class_folder_without_images_is_told(pictures):
+def test_a_class_folder_without_images_is_reported(pictures):
     (pictures / "dog").mkdir()
     with pytest.raises(
         UserError, match=r"no training sample of 1 of its 4 classes: dog; .*add images or remove the folder"
@@ -120,13 +120,13 @@ def test_a_class_folder_without_images_is_told(pictures):
         user_data.from_folder(pictures, **OPTIONS)
 
 
-def test_images_below_a_class_folder_are_told(pictures):
+def test_images_below_a_class_folder_are_reported(pictures):
     write_images(pictures / "bee", "queens", 2, 5)
     with pytest.raises(UserError, match=r"bee is read as a class but has the folder 'queens'; .*move it"):
         user_data.from_folder(pictures, **OPTIONS)
 
 
-def test_an_unknown_split_folder_is_told(tmp_path):
+def test_an_unknown_split_folder_is_reported(tmp_path):
     for split in ("train", "test", "valid"):
         for name in ("ant", "bee"):
             write_images(tmp_path / split, name, 5, 1)
@@ -138,15 +138,15 @@ def test_an_unknown_split_folder_is_told(tmp_path):
     ("name", "dtype", "mode"),
     [("x.png", np.uint16, "I;16"), ("x.tif", np.int32, "I"), ("x.tif", np.float32, "F")],
 )
-def test_images_of_more_than_8_bits_are_told(pictures, name, dtype, mode):
+def test_images_of_more_than_8_bits_are_reported(pictures, name, dtype, mode):
     Image.fromarray(np.full((4, 6), 300, dtype=dtype)).save(pictures / "ant" / name)
     with pytest.raises(
-        UserError, match=rf"{name} has the mode '{mode}', .*convert to 8 bits a channel first"
+        UserError, match=rf"{name} has the mode '{mode}', .*convert it to 8 bits per channel first"
     ):
         user_data.from_folder(pictures, **OPTIONS)
 
 
-def test_a_test_class_without_training_images_is_told(tmp_path):
+def test_a_test_class_without_training_images_is_reported(tmp_path):
     for name in ("ant", "bee"):
         write_images(tmp_path / "train", name, 3, 1)
     write_images(tmp_path / "test", "wasp", 3, 1)
@@ -235,15 +235,18 @@ PARTS = {
         ({}, r"lacks the array 'x_train'; allowed: inputs, labels or x_train.*; it has: none"),
         ({"inputs": np.ones((3, 2))}, r"lacks the array 'labels'.*it has: inputs"),
         ({**GOOD, "extra": 1}, r"has the unknown array 'extra'; allowed: inputs, labels, train_indices"),
-        ({**GOOD, "val_indices": [1]}, "has indices of val; allowed: train, val, test, or none"),
+        ({**GOOD, "val_indices": [1]}, "has indices for val only; allowed: train, val and test, or none"),
         ({**GOOD, "labels": np.ones(10)}, r"labels is float64 \(10,\); allowed: whole numbers \(n,\)"),
         ({**GOOD, "labels": np.ones((10, 2), int)}, r"labels is int64 \(10, 2\); allowed"),
         ({**GOOD, "labels": -np.ones(10, int)}, r"labels must hold classes 0, 1, \.\.\."),
-        ({**GOOD, "labels": np.arange(9) % 2}, "inputs has 10 samples but labels has 9; allowed: as many"),
+        (
+            {**GOOD, "labels": np.arange(9) % 2},
+            "inputs has 10 samples but labels has 9; allowed: equal numbers",
+        ),
         ({**GOOD, "labels": np.array(1)}, r"labels is int64 \(\); allowed: whole numbers \(n,\)"),
         (
             {**GOOD, "labels": np.arange(10) % 3 + 1},
-            r"has no training sample of 1 of its 4 classes: 0; allowed: at least one of each; number labels",
+            r"has no training sample of 1 of its 4 classes: 0; allowed: .* per class; number labels",
         ),
         (
             {**GOOD, "labels": np.array([0, 500, 1000, 0, 500, 1000, 0, 500, 1000, 0])},
@@ -254,7 +257,7 @@ PARTS = {
         ({**GOOD, **INDICES, "train_indices": [4, 6, 8]}, "no training sample of 1 of its 2 classes: 1;"),
         (
             {**PARTS, "y_train": np.arange(9) % 2, "y_test": np.arange(3) % 2},
-            "x_train has 8 samples but y_train has 9; allowed: as many of each",
+            "x_train has 8 samples but y_train has 9; allowed: equal numbers",
         ),
         ({**PARTS, "y_val": [0, 1]}, "x_val is missing; allowed: images or features"),
         (
@@ -273,12 +276,12 @@ PARTS = {
         ),
     ],
 )
-def test_npz_mistakes_are_told(tmp_path, arrays, message):
+def test_npz_mistakes_are_reported(tmp_path, arrays, message):
     with pytest.raises(UserError, match=message):
         user_data.from_npz(save(tmp_path / "a.npz", **arrays), **SPLIT)
 
 
-def test_an_x_val_without_y_val_is_told(tmp_path):
+def test_an_x_val_without_y_val_is_reported(tmp_path):
     with pytest.raises(UserError, match="y_val is missing; allowed: whole numbers"):
         user_data.from_npz(save(tmp_path / "a.npz", **PARTS, x_val=np.ones((1, 2))), **SPLIT)
 
@@ -289,8 +292,8 @@ def test_a_drawn_split_has_two_samples_to_evaluate(tmp_path):
     assert [len(data.indices(split)) for split in prepared.SPLITS] == [6, 2, 2]
 
 
-def test_unreadable_npz_is_told(tmp_path):
-    with pytest.raises(UserError, match=r"a\.npz is no file"):
+def test_unreadable_npz_is_reported(tmp_path):
+    with pytest.raises(UserError, match=r"a\.npz does not exist"):
         user_data.from_npz(tmp_path / "a.npz", **SPLIT)
     content = save(tmp_path / "a.npz", **GOOD).read_bytes()
     (tmp_path / "a.npz").write_bytes(content[: len(content) // 2])
@@ -333,7 +336,7 @@ def test_a_python_file(tmp_path):
     assert len(data.inputs) == 7
 
 
-def test_python_file_mistakes_are_told(tmp_path):
+def test_python_file_mistakes_are_reported(tmp_path):
     (tmp_path / "mine.py").write_text("x = 1\n")
     with pytest.raises(UserError, match=r"mine\.py has no function load\(options\)"):
         user_data.from_plugin(tmp_path / "mine.py", {})

@@ -11,7 +11,7 @@ from focalcal.calibration import metrics
 from focalcal.calibration.logits_io import RunLogits, Split, write
 from focalcal.calibration.tidy import as_csv
 from focalcal.common.errors import UserError
-from focalcal.data.synthetic import gauss3, gauss3_posterior
+from focalcal.data.synthetic import gauss3
 from focalcal.recovery import recover as recovery
 from focalcal.recovery.diagnosis import diagnose
 from focalcal.theory.psi import log_psi, psi_inverse
@@ -55,7 +55,7 @@ def fits_of(**fits):
 @pytest.mark.parametrize("gamma", [0.0, 1.0, 5.0])
 def test_psi_of_the_minimiser_is_the_analytic_posterior_on_a_grid(gamma):
     x = np.linspace(-5.0, 6.0, 221)
-    posterior = gauss3_posterior(x)
+    posterior = gauss3().posterior(x[:, None])
     recovered = log_psi(minimiser_logits(posterior, gamma), gamma)
     np.testing.assert_allclose(np.exp(recovered), posterior, rtol=1e-9, atol=1e-12)
     assert recovery.kl_to_posterior(posterior, recovered) == pytest.approx(0.0, abs=1e-12)

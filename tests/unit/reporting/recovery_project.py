@@ -22,7 +22,7 @@ def write_project(results, losses, *, dataset="gauss-3", base="gauss-3", train=3
     """Write data, runs and recovery of minimisers whose logits have normal noise; return the runs."""
     sizes = {**SIZES, "train": train}
     data = prepare_gaussian(base, sizes, 0, 1.0)
-    prepared.write(results / "data" / f"{dataset}.npz", data)
+    prepared.write_dataset(results / "data" / f"{dataset}.npz", data)
     entry = {"kind": "synthetic", "shape": [data.inputs.shape[1]], "base": base}
     spec = {"name": dataset, "entry": entry, "parameters": {"sizes": sizes, "seed": 0, "noise": 1.0}}
     write_json(results / "data" / f"{dataset}.json", {"dataset": dataset, "sizes": sizes, "spec": spec})

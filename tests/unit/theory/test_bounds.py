@@ -40,7 +40,7 @@ def test_tightest_temperatures_at_gamma_4():
         assert low == pytest.approx(float(1 / exact_slope(mp.mpf(20), 4)), abs=1e-15)
         slope = 5 - 8 * (mp.log(2) - mp.mpf(1) / 2) / (1 + 4 * mp.log(2))
         assert high == pytest.approx(float(1 / slope), abs=1e-15)
-    # K24 prints [0.206, 0.218]: one end agrees, the other does not
+    # K24 prints [0.206, 0.218]: one bound agrees, the other does not
     assert round(high, 3) == 0.218
     assert round(low, 3) == 0.203
 
@@ -72,7 +72,7 @@ def test_tightest_temperatures_against_a_dense_grid(gamma, max_logit):
 
 
 @pytest.mark.parametrize("gamma", [0.5, 4.0, 10.0])
-def test_the_papers_scan_finds_the_same_to_its_step(gamma):
+def test_the_papers_scan_agrees_within_its_step(gamma):
     step = 0.001 if gamma != 4.0 else 0.0005
     low, high = scanned_temperatures(gamma, temperature_step=step, logit_step=0.01)
     exact_low, exact_high = tightest_temperatures(gamma)
@@ -145,7 +145,7 @@ def test_certificate_of_one_gamma(gamma):
     assert ranges[-1]["to"] is None
     assert all(a["to"] == b["from"] for a, b in itertools.pairwise(ranges))
     assert all(part["boxes"] > 0 for part in ranges[:-1])
-    # the tail's inequality, checked apart: log(1 + gamma) <= k s from its start on
+    # the inequality of the tail, checked separately: log(1 + gamma) <= k s from its start on
     assert math.log1p(gamma) <= (gamma + 1 - constant) * ranges[-1]["from"] * (1 + 1e-14)
 
 
@@ -174,7 +174,7 @@ def test_certificate_of_the_critical_gamma():
 
 def test_a_false_inequality_is_not_proved():
     with proof._working_precision(), pytest.raises(ArithmeticError, match="could not prove 'false'"):
-        proof._boxes("false", 0.0, 1.0, lambda box: box < 0.5)
+        proof._proof_on_boxes("false", 0.0, 1.0, lambda box: box < 0.5)
     # with a slope below the critical one the bound fails at once above the critical gamma
     with proof._working_precision():
         ball = proof._exact(7.0)

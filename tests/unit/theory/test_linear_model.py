@@ -38,7 +38,7 @@ def test_training_reaches_the_optimum(gamma):
 
 
 def test_tight_clusters_give_the_focal_minimiser():
-    # with no spread the model sees one posterior, 0.9: its confidence is the minimiser for it
+    # without spread there is one posterior, 0.9, and the confidence is its focal minimiser
     sample = draw_sample(4000, 0, spread=1e-6)
     for gamma in (0.0, 1.0):
         weights = fit_linear_models([sample], gamma, steps=3000).weights[0]

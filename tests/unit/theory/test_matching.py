@@ -42,7 +42,7 @@ def test_three_classes_against_the_papers_kind_of_scan(gamma):
     error = lambda inverse: np.abs(signed_difference(inverse, gaps, target)).max()  # noqa: E731
     inverse = golden(error, 0.9 / temperature, 1.1 / temperature, steps=30)
     assert 1 / temperature == pytest.approx(inverse, rel=2e-3)
-    # the grid misses the worst points by little, and never sees more than the exact largest difference
+    # the grid comes close to the worst points and never exceeds the exact largest difference
     assert error(1 / temperature) <= max_error + 1e-12
     assert max_error == pytest.approx(error(1 / temperature), rel=2e-3)
 
@@ -70,7 +70,7 @@ def test_no_point_without_structure_is_worse(gamma, classes):
         better = found > values
         gaps[better], values[better] = trial[better], found[better]
     assert values.max() <= max_error * (1 + 1e-8)
-    # the climb is not idle: it gets close to the worst points
+    # the climb does reach points close to the worst ones
     assert values.max() >= 0.8 * max_error
 
 
@@ -78,7 +78,7 @@ def test_captions_of_k24():
     assert match_temperature(0.5, 3)[0] == pytest.approx(0.80, abs=0.006)
     assert match_temperature(2.0, 3)[0] == pytest.approx(0.46, abs=0.006)
     assert match_temperature(9.0, 3)[1] == pytest.approx(0.08, abs=0.005)
-    # Fig. 2's pairs are not those of the binary map
+    # the pairs in Fig. 2 are not those of the binary map
     assert match_temperature(0.5, 2)[0] == pytest.approx(0.7312, abs=1e-4)
     assert match_temperature(3.0, 2)[0] == pytest.approx(0.2759, abs=1e-4)
 

@@ -48,7 +48,7 @@ def test_proper_part_is_proper(gamma, classes):
     margins = properness_margin(other, posterior, gamma)
     assert (margins > 0).all()
     assert properness_margin(posterior, posterior, gamma) == pytest.approx(0.0, abs=1e-15)
-    # focal loss itself is not: its own minimiser is better than the truth
+    # focal loss itself is not: its minimiser has a lower risk than the truth
     focal = conditional_risk(posterior, posterior, gamma)
     assert (conditional_risk(psi_inverse(posterior, gamma), posterior, gamma) < focal).all()
 
@@ -81,7 +81,7 @@ def test_order_is_kept_for_negative_gamma_too(gamma):
 
 
 def test_order_check_can_fail():
-    # h is not monotone for negative gamma: a map of each entry alone would break the order
+    # h is not monotone for negative gamma, so h alone would change the order
     v = np.array([0.5, 0.99])
     h = v / ((1 - v) ** -0.9 + 0.9 * (1 - v) ** -1.9 * v * np.log(v))
     assert h[1] < h[0]

@@ -41,7 +41,7 @@ def exact_log_psi(row, gamma, temperature=1.0):
 
 
 def allowed_error(row, gamma, temperature, log_prob):
-    """Return the error that rounding of the input, times the conditioning, explains."""
+    """Return the error explained by input rounding times the condition number."""
     return 1e-14 * (1 + (abs(gamma) + 1) * np.ptp(row) / temperature) + 1e-14 * abs(float(log_prob))
 
 
@@ -100,7 +100,7 @@ def test_psi_agrees_with_exact_arithmetic():
             found = psi(probs[None], gamma)[0]
             with mp.workdps(50):
                 exact = [mp.e**value for value in exact_log_psi(np.log(probs), gamma)]
-                # the reference starts from rounded logarithms, which is worth a few roundings of the range
+                # the reference starts from rounded logarithms, an error of a few roundings of the range
                 for value, expected in zip(found, exact, strict=True):
                     slack = allowed_error(np.log(probs), gamma, 1.0, mp.log(expected)) * 5
                     assert abs(float(value - expected)) <= slack * float(expected) + 1e-300
@@ -191,7 +191,7 @@ def test_input_is_not_changed():
 def test_blocks_of_rows_change_nothing(classes):
     logits = np.random.default_rng(1).normal(size=(5000 if classes < 10 else 700, classes)) * 4
     whole = log_psi(logits, 1.7)
-    # sums may be taken in another order for a single row
+    # a single row may be summed in a different order
     assert whole[123:124] == pytest.approx(log_psi(logits[123:124], 1.7), rel=1e-14, abs=1e-14)
     probs = np.exp(log_psi(logits, 0.0))
     assert psi(probs, 1.7)[600:601] == pytest.approx(psi(probs[600:601], 1.7), rel=1e-13)
@@ -247,7 +247,7 @@ def test_binary_map_is_two_class_psi():
         assert logs[:, 0] - logs[:, 1] == pytest.approx(binary_logit_map(s, gamma), abs=1e-12)
 
 
-def test_binary_map_at_the_ends():
+def test_binary_map_at_extreme_logits():
     assert binary_logit_map([0.0, 1e308, -1e308], 2.0).tolist() == [
         0.0,
         np.finfo(float).max,

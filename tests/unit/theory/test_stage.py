@@ -1,4 +1,4 @@
-"""The stage's settings, checks and entry points."""
+"""Settings, checks and entry points of the theory stage."""
 
 from workflow_scripts.entry import run
 
@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from focalcal.common.errors import UserError
-from focalcal.theory.checks import Check, check_rows, simplex_sample
+from focalcal.theory.checks import TheoryCheck, check_rows, simplex_sample
 from focalcal.theory.settings import READ_BY, TheorySettings, job_settings, theory_settings
 from focalcal.theory.tables import csv_text
 from workflow_scripts import (
@@ -93,7 +93,7 @@ def test_csv_keeps_every_digit():
 
 
 def test_check_rows():
-    assert check_rows({"x": Check(1, "there")}) == [{"name": "x", "value": 1.0, "detail": "there"}]
+    assert check_rows({"x": TheoryCheck(1, "there")}) == [{"name": "x", "value": 1.0, "detail": "there"}]
 
 
 def test_simplex_sample():
@@ -143,7 +143,7 @@ def test_entry_points_write_what_they_say(tmp_path):
 
 
 def written(entry_point, spec, folder):
-    """Return what an entry point writes for a spec, option by option."""
+    """Return the files that an entry point writes for a spec, by option."""
     folder.mkdir()
     paths = {option: folder / option for option in OUTPUTS[entry_point]}
     entry_point.main(["--spec", spec, *(str(text) for pair in paths.items() for text in pair)])

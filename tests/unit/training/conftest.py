@@ -78,7 +78,7 @@ def tiny_data(tmp_path):
         np.ones(4, dtype=np.float32),
         np.full((300, 3), 1 / 3),
     )
-    prepared.write(path, data)
+    prepared.write_dataset(path, data)
     return path
 
 

@@ -27,7 +27,7 @@ def test_update_by_hand():
 
 
 def test_negative_gammas_move_the_other_way():
-    """Overconfident (gap > 0) wants a larger gamma: -1 exp(-gap) is nearer to 0, then positive."""
+    """Overconfidence (gap > 0) raises gamma: -1 exp(-gap) is nearer to 0, then positive."""
     state = AdaFocal(AdaFocalSettings(bins=1))
     state.gammas = torch.tensor([-1.0])
     state.update(logits_of([0.9, 0.9]), torch.tensor([0, 1]))

@@ -58,7 +58,7 @@ def test_evaluation_inputs_are_normalised_channels_last():
     assert inputs.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_every_sample_is_trained_on_once_an_epoch_in_a_new_order():
+def test_every_sample_is_trained_on_once_per_epoch_in_a_new_order():
     data = image_data()
     split = resident_split(data, data.train_indices, CPU)
     recipe = Recipe(epochs=2, batch_size=5, learning_rate=1.0)
@@ -90,7 +90,7 @@ def test_augmentation_draws_cover_their_range():
     recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, crop_padding=4, flip=True)
     draw = EpochDraw.of(0, 0, 5000, recipe, CPU)
     assert (draw.offsets.min().item(), draw.offsets.max().item()) == (0, 8)
-    # 5,000 fair coins: more than 5 standard deviations from one half would be 250 away.
+    # 5,000 fair coins: 250 is seven standard deviations.
     assert abs(draw.flips.sum().item() - 2500) < 250
     plain = EpochDraw.of(0, 0, 100, Recipe(epochs=1, batch_size=1, learning_rate=1.0), CPU)
     assert not plain.flips.any()

@@ -39,7 +39,7 @@ def test_every_registry_line_has_its_function(name):
         ("mmce-authors", "mmce-authors", None, 0.0),
     ],
 )
-def test_ids_are_taken_apart(loss_id, kind, gamma, epsilon):
+def test_ids_are_parsed(loss_id, kind, gamma, epsilon):
     parsed = parse_loss(loss_id)
     assert (parsed.kind, parsed.gamma, parsed.epsilon) == (kind, gamma, epsilon)
 

@@ -39,11 +39,11 @@ def recipe(**changes):
     return Recipe(epochs=1, batch_size=1, learning_rate=0.1, **changes)
 
 
-def test_a_cpu_is_taken_where_it_is_asked_for():
+def test_the_cpu_is_used_on_request():
     assert choose_device(recipe(device="cpu")) == torch.device("cpu")
 
 
-def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
+def test_a_gpu_is_used_if_there_is_one(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_device(recipe(device="auto")) == torch.device("cuda")
     assert choose_device(recipe(device="cpu")) == torch.device("cpu")

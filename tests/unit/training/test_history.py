@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from focalcal.training.history import COLUMNS, gradient_quantiles, history_csv, reliability, split_metrics
+from focalcal.training.history import COLUMNS, gradient_quantiles, history_csv, snapshot_bins, split_metrics
 from focalcal.training.recorder import EpochRecorder, GradientNormProbe
 
 PROBS = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.3, 0.7]], dtype=torch.float64)
@@ -56,7 +56,7 @@ def test_saturated_logits_have_finite_metrics():
 
 
 def test_reliability_bins():
-    bins = reliability(torch.log(PROBS), LABELS, bins=5)
+    bins = snapshot_bins(torch.log(PROBS), LABELS, bins=5)
     assert bins["count"] == [0, 0, 1, 2, 1]
     assert bins["confidence"] == pytest.approx([0, 0, 0.6, 0.75, 0.9])
     assert bins["accuracy"] == pytest.approx([0, 0, 0, 1, 1])

@@ -67,7 +67,7 @@ def without_speed(history):
 
 
 def stop_after(batches):
-    """A `should_stop` that asks to stop after that many batches."""
+    """Return a `should_stop` that becomes true after `batches` batches."""
     calls = iter(range(1, 10_000))
     return lambda: next(calls) >= batches
 
@@ -127,7 +127,7 @@ def test_checkpoints_at_epoch_ends_continue_to_the_same_bits(tmp_path):
         assert same(weights(unbroken), weights(trainer("adafocal").run(resume=state)))
 
 
-def test_a_stop_is_heard_where_an_epoch_is_one_batch(tmp_path):
+def test_a_stop_is_noticed_if_an_epoch_is_one_batch(tmp_path):
     unbroken = trainer(batch_size=70).run()
     file = CheckpointFile(tmp_path, {})
     with pytest.raises(TrainingInterruptedError, match="stopped in epoch 2 after batch 0"):
@@ -176,7 +176,7 @@ def test_divergence_keeps_the_last_good_epoch(tmp_path):
     assert (record["status"], record["epochs"]) == ("diverged", 2)
 
 
-def test_each_loss_is_looked_at_once(monkeypatch):
+def test_each_loss_is_checked_once(monkeypatch):
     looked_at = []
     look = loop.EpochRecorder.first_divergence
 
@@ -189,7 +189,7 @@ def test_each_loss_is_looked_at_once(monkeypatch):
     assert looked_at == [*range(70), *range(70)]
 
 
-def test_a_continued_epoch_looks_at_what_was_recorded_before(tmp_path):
+def test_a_resumed_epoch_checks_the_losses_recorded_before(tmp_path):
     file = CheckpointFile(tmp_path, {})
     with pytest.raises(TrainingInterruptedError):
         trainer().run(file, should_stop=stop_after(2))
@@ -211,14 +211,14 @@ def test_divergence_in_the_first_epoch_keeps_the_initial_weights():
 
 
 def test_divergence_of_the_last_step_is_found_by_evaluation():
-    """One batch an epoch: its loss is finite, the weights after it are not."""
+    """One batch per epoch: its loss is finite, the weights after it are not."""
     result = trainer(learning_rate=1e38, batch_size=70, epochs=1, schedule="constant").run()
     assert result.status == "diverged"
     assert "val logits are not finite after epoch 1, batch 1" in result.message
     assert all(torch.isfinite(value).all() for value in weights(result).values())
 
 
-def test_broken_weights_are_never_taken_for_good_ones_between_evaluations():
+def test_broken_weights_are_never_kept_between_evaluations():
     result = trainer(learning_rate=1e38, batch_size=70, evaluate_every=4, schedule="constant").run()
     assert result.status == "diverged"
     assert "val logits are not finite after epoch 1, batch 1" in result.message
@@ -279,7 +279,7 @@ def test_the_holdout_never_moves():
 
 
 def test_mean_and_sum_record_the_same_gradient_norms():
-    # One batch an epoch: all norms are taken at the initial weights.
+    # One batch per epoch: all norms are those of the initial weights.
     recorded = []
     for reduction in ("mean", "sum"):
         run = trainer("focal-2", reduction=reduction, batch_size=70, epochs=1)
@@ -290,7 +290,7 @@ def test_mean_and_sum_record_the_same_gradient_norms():
 
 
 def test_sum_with_clipping_is_normalised_gradient_descent():
-    """One step: the weights move by lr clip_norm in all, whatever the loss's scale."""
+    """One step moves the weights by lr clip_norm, whatever the scale of the loss."""
     start = trainer(batch_size=70, epochs=1, schedule="constant")
     before = weights(dataclasses.replace(start.run(), model=trainer().model))
     changes = {"batch_size": 70, "epochs": 1, "schedule": "constant", "weight_decay": 0.0}

@@ -9,7 +9,7 @@ from focalcal.training import losses
 from focalcal.training.adafocal import AdaFocal
 from focalcal.training.catalogue import LOSSES, parse_loss
 from focalcal.training.losses import LossContext
-from focalcal.training.objective import Objective
+from focalcal.training.objective import TrainingObjective
 from focalcal.training.recipes import Recipe
 
 RECIPE = Recipe(epochs=350, batch_size=4, learning_rate=0.1)
@@ -36,8 +36,8 @@ EXTREMES = (0.0, 1.0, -30.0, 100.0, 1e4, -1e30, 3e38, -3e38)
 
 
 def values(loss_id, logits=LOGITS, labels=LABELS, epoch=0):
-    """Values in the dtype of `logits`: the objective's cast to float32 is bypassed for float64 checks."""
-    objective = Objective(loss_id, RECIPE)
+    """Return values in the dtype of `logits`, without the objective's cast to float32."""
+    objective = TrainingObjective(loss_id, RECIPE)
     objective.start_epoch(epoch)
     return objective.function(logits, labels, objective.context)
 
@@ -53,7 +53,7 @@ def scalar_focal(p, gamma):
 
 
 def scalar_loss(loss_id, row, label, epoch=0):  # noqa: PLR0911 (one formula a line)
-    """The formula of one sample in plain float64, straight from the papers."""
+    """Return the papers' formula for one sample in plain float64."""
     parsed = parse_loss(loss_id)
     probs = softmax(row)
     p = probs[label]
@@ -107,7 +107,7 @@ def test_float32_is_finite_for_every_finite_logit(loss_id, classes):
     rows = [[a, b] + [0.0] * (classes - 2) for a in EXTREMES for b in EXTREMES]
     logits = torch.tensor(rows, dtype=torch.float32).repeat_interleave(2, dim=0).requires_grad_()
     labels = torch.tensor([0, 1]).repeat(len(rows))
-    result = Objective(loss_id, RECIPE).values(logits, labels)
+    result = TrainingObjective(loss_id, RECIPE).values(logits, labels)
     (gradient,) = torch.autograd.grad(result, logits, torch.ones_like(result))
     assert torch.isfinite(result).all()
     assert torch.isfinite(gradient).all()
@@ -153,7 +153,7 @@ def test_expected_loss_is_stationary_at_the_posterior_of_a_proper_loss(loss_id, 
 
 def test_flsd_threshold_is_a_recipe_key():
     recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, gamma_thresholds=(0.9, 0.95))
-    objective = Objective("flsd-53", recipe)
+    objective = TrainingObjective("flsd-53", recipe)
     logits = torch.log(torch.tensor([[0.85, 0.15]]))
     expected = scalar_focal(0.85, 5)
     assert objective.values(logits, torch.tensor([0])).item() == pytest.approx(expected, rel=1e-5)
@@ -195,7 +195,7 @@ def test_mmce_by_hand(loss_id, variant):
 
 
 def test_mmce_of_one_kind_of_samples():
-    """All correct: the paper's sum over correct pairs remains; the released code returns nothing."""
+    """All correct: the paper's sum over correct pairs remains; the released code returns 0."""
     logits = torch.log(torch.tensor([[0.9, 0.1], [0.9, 0.1]], dtype=torch.float64))
     labels = torch.tensor([0, 0])
     assert losses.mmce_penalty(logits, labels, "paper").item() == pytest.approx(0.1, rel=1e-6)
@@ -204,12 +204,12 @@ def test_mmce_of_one_kind_of_samples():
         losses.mmce_penalty(logits, labels, "other")
 
 
-def test_reduction_is_the_recipes_but_brier_is_a_mean():
+def test_reduction_is_the_recipes_except_for_brier_which_is_a_mean():
     recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, reduction="sum")
     sample_losses = torch.tensor([1.0, 2.0, 6.0])
-    assert Objective("ce", recipe).reduce(sample_losses).item() == 9.0
-    assert Objective("brier", recipe).reduce(sample_losses).item() == 3.0
-    assert Objective("ce", RECIPE).reduce(sample_losses).item() == 3.0
+    assert TrainingObjective("ce", recipe).reduce(sample_losses).item() == 9.0
+    assert TrainingObjective("brier", recipe).reduce(sample_losses).item() == 3.0
+    assert TrainingObjective("ce", RECIPE).reduce(sample_losses).item() == 3.0
 
 
 def test_the_ids_tested_here_cover_every_family():

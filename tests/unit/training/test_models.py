@@ -23,7 +23,7 @@ def trainable(model_id, shape, classes):
         ("resnet110-bottleneck", 10, 45_864_522),
         ("wrn-26-10", 10, 36_481_434),
         ("densenet121", 10, 6_956_298),
-        # He et al. 2016, Table 6: 0.27, 0.66 and 1.7 million; the digits are those of the layer shapes.
+        # He et al. 2016, Table 6: 0.27, 0.66 and 1.7 million; exact counts from the layer shapes.
         ("resnet8", 10, 75_290),
         ("resnet20", 10, 269_722),
         ("resnet44", 10, 658_586),
@@ -72,7 +72,7 @@ def test_shortcut_without_parameters_keeps_every_second_pixel():
 
 
 class GradientLayouts(TorchDispatchMode):
-    """Counts what the backward passes of ReLUs read, channels-last and in another memory order."""
+    """Counts the tensors read by the backward passes of ReLUs: channels-last or not."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ RATES = [0.1, 0.1, 0.05, 0.2, 0.01]
 
 
 def trained(steps):
-    """The weights of a small problem after each rate in RATES, moved by `steps(parameters)`."""
+    """Return the weights of a small problem after one step per rate in RATES by `steps(parameters)`."""
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Tanh(), torch.nn.Linear(7, 3))
     inputs, labels = torch.randn(11, 5), torch.arange(11) % 3
@@ -53,7 +53,7 @@ def test_state_continues_an_optimisation(name):
     recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, optimizer=name)
 
     def handing_over(parameters):
-        """A fresh optimiser for every step, given the state of the one before."""
+        """Use a new optimiser for every step, with the state of the previous one."""
         current = [make_optimizer(parameters, recipe)]
 
         def step(rate):
@@ -70,7 +70,7 @@ def test_state_continues_an_optimisation(name):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-def test_a_parameter_that_the_network_does_not_use_stays(optimizer):
+def test_a_parameter_that_the_network_does_not_use_is_unchanged(optimizer):
     used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
     recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, weight_decay=0.1, optimizer=optimizer)
     stepper = make_optimizer([unused, used], recipe)

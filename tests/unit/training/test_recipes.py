@@ -117,7 +117,7 @@ def test_broken_specs_are_refused():
 @pytest.mark.parametrize("paper", ["komisarenko2024", "mukhoti2020"])
 def test_evaluation_of_large_networks_needs_half_of_the_memory_that_its_job_asks_for(paper):
     # rules/training.smk asks for 4,000 MB. The largest activations of these networks grow with the image's
-    # area: measured on ResNet-50, 13.4 MB an image of 64 x 64.
+    # area: measured on ResNet-50, 13.4 MB per image of 64 x 64.
     for block in yaml.safe_load((ROOT / "configs" / f"{paper}.yaml").read_text("utf-8"))["runs"]:
         batch = recipe_from_dict(RECIPES[block["recipe"]]).evaluation_batch_size
         for dataset in block["datasets"]:
