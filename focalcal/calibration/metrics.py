@@ -4,9 +4,10 @@ All metrics take `probs` of shape (n, k) and integer `labels` of shape (n,), wor
 Python floats: fractions, never per cent; NaN where a metric is undefined. The predicted class is the first
 class with the largest probability, and its probability is the confidence.
 
-A new metric is one function `(probs, labels)` with one declaration above it (`catalogue.Metric`). If it has
-the arguments `bins` or `variant`, it gets those of the configuration. A `Predictions` may stand in place of
-`probs`, so that metrics of the same predictions share what they compute.
+A new metric is one function `(probs, labels)` with one declaration above it (`catalogue.Metric`). It begins
+with `Predictions.of(probs, labels)`, since a `Predictions` may stand in place of `probs`: metrics of the same
+predictions then share what they compute. If it has the arguments `bins` or `variant`, it gets those of the
+configuration.
 
 Binning, where a function takes it:
 - "width": `bins` bins of equal width, `(low, high]`; a probability of exactly 0 joins the first one.
@@ -56,6 +57,7 @@ class Predictions:
         """Return predictions from log-probabilities (n, k); log-loss is finite where `probs` underflow."""
         with np.errstate(under="ignore"):
             predictions = cls(np.exp(log_probs), labels)
+        # Takes the place of the logarithm of probabilities that may have rounded to 0.
         predictions.label_logs = log_probs[predictions.rows, predictions.labels]
         return predictions
 
