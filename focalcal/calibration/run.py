@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.calibrators import Context, calibrator_class
+from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
 from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS, check_ranges
 from focalcal.calibration.kernels.focal_table import check_gammas
-from focalcal.calibration.logits_io import RunLogits
+from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.metrics import Predictions, check_binning, metric_value
 from focalcal.calibration.objective import Objective, check_temperatures
 from focalcal.calibration.search import checked_temperatures, temperature_grid
@@ -48,16 +48,13 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
         for criterion in _criteria_of(method, spec["criteria"]):
             calibrator = calibrator_class(method).from_context(replace(context, criterion=criterion))
             fit = calibrator.fit_objective(objective).to_record()
-            for name, split in (("val", logits.val), ("test", logits.test)):
-                predictions = Predictions.from_logs(calibrator.predict_log_proba(split.logits), split.labels)
-                scores = {
-                    metric: metric_value(metric, predictions, context.bins, context.adaece)
-                    for metric in METRICS
-                }
-                rows.extend(score_rows(run, fit, name, scores))
-            # The criterion on the test split, which the loop above ends with.
-            fit["test_score"] = scores.get(criterion)
-            if criterion is not None and criterion not in scores:
+            on_val, on_test = (
+                _all_metrics(calibrator, split, context) for split in (logits.val, logits.test)
+            )
+            rows.extend(score_rows(run, fit, "val", on_val))
+            rows.extend(score_rows(run, fit, "test", on_test))
+            fit["test_score"] = on_test.get(criterion)
+            if criterion is not None and criterion not in on_test:
                 fit["test_score"] = calibrator.score(logits.test.logits, logits.test.labels)
             fits.append(fit)
     record = {"run": dict(run), "fits": fits, "not_applicable": skipped}
@@ -113,6 +110,12 @@ def write_calibration(
     write_json(fits_path, {**result.fits, **origin})
     with atomic_output(surfaces_path) as partial:
         np.savez_compressed(partial, **result.surfaces)
+
+
+def _all_metrics(calibrator: Calibrator, split: Split, context: Context) -> dict[str, float]:
+    """Return every metric of the catalogue on one split, NaN where it is undefined."""
+    predictions = Predictions.from_logs(calibrator.predict_log_proba(split.logits), split.labels)
+    return {name: metric_value(name, predictions, context.bins, context.adaece) for name in METRICS}
 
 
 def _criteria_of(method: str, configured: Sequence[str]) -> Sequence[str | None]:
