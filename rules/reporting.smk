@@ -55,7 +55,7 @@ rule aggregate:
 
 
 rule diagnose:
-    """What figures and sample statistics need of one run: reliability bins, ECE against T, intervals."""
+    """Reduce one run to what figures and statistics need: reliability bins, ECE against T, intervals."""
     input:
         logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
         fits="results/calibration/{dataset}/{model}/{loss}/seed{seed}/fits.json",
@@ -73,11 +73,9 @@ rule diagnose:
     params:
         *code_version("workflow_scripts/diagnose.py"),
         spec=report_settings(REPORT, "criterion", "resamples"),
-        calibration=calibration_spec,
     shell:
         "python -m workflow_scripts.diagnose"
         " --spec {params.spec:q}"
-        " --calibration {params.calibration:q}"
         " --logits {input.logits:q}"
         " --fits {input.fits:q}"
         " --output {output.diagnostics:q}"

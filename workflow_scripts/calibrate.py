@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration import logits_io
-from focalcal.calibration import run as engine
+from focalcal.calibration.logits_io import read_logits
+from focalcal.calibration.run import calibrate, write_calibration
 from focalcal.workflow.provenance import made_by
 
 
@@ -28,9 +28,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--surfaces", type=Path, required=True, help="validation surfaces to write, .npz")
     arguments = parser.parse_args(argv)
 
-    result = engine.calibrate(logits_io.load(arguments.logits), arguments.spec)
+    result = calibrate(read_logits(arguments.logits), arguments.spec)
     origin = made_by(arguments.spec, "workflow_scripts/calibrate.py")
-    engine.write(result, origin, arguments.metrics, arguments.fits, arguments.surfaces)
+    write_calibration(result, origin, arguments.metrics, arguments.fits, arguments.surfaces)
 
 
 if __name__ == "__main__":

@@ -7,26 +7,23 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration import logits_io
+from focalcal.calibration.logits_io import read_logits
 from focalcal.common.io import write_json
-from focalcal.reporting.records import diagnostics
+from focalcal.reporting.records.diagnostics import summarise_run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write one run's diagnostics."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="JSON: criterion, resamples")
-    parser.add_argument("--calibration", required=True, type=json.loads, help="the calibration's spec, JSON")
     parser.add_argument("--logits", required=True, type=Path, help="the run's logits, .npz")
     parser.add_argument("--fits", required=True, type=Path, help="the run's calibration fits, .json")
     parser.add_argument("--output", required=True, type=Path, help="diagnostics to write, .json")
     arguments = parser.parse_args(argv)
     fits = json.loads(arguments.fits.read_text("utf-8"))
-    logits = logits_io.load(arguments.logits)
+    logits = read_logits(arguments.logits)
     settings = {key: arguments.spec[key] for key in ("criterion", "resamples")}
-    write_json(
-        arguments.output, diagnostics.diagnose(logits, fits, calibration=arguments.calibration, **settings)
-    )
+    write_json(arguments.output, summarise_run(logits, fits, **settings))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration import imports, logits_io
+from focalcal.calibration.imports import import_logits, import_record
+from focalcal.calibration.logits_io import write_logits
 from focalcal.common.io import write_json
 from focalcal.workflow.provenance import provenance
 
@@ -23,12 +24,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--record", type=Path, required=True, help="record to write, .json")
     arguments = parser.parse_args(argv)
 
-    imported = imports.read(Path(arguments.spec["path"]), arguments.spec["kind"])
+    imported = import_logits(Path(arguments.spec["path"]), arguments.spec["kind"])
     for warning in imported.warnings:
         logging.getLogger(__name__).warning("%s: %s", arguments.spec["name"], warning)
-    logits_io.write(arguments.output, imported.logits)
+    write_logits(arguments.output, imported.logits)
     origin = provenance("workflow_scripts/import_logits.py", ["numpy", "pandas", "pyarrow", "safetensors"])
-    write_json(arguments.record, imports.record(arguments.spec, imported, origin))
+    write_json(arguments.record, import_record(arguments.spec, imported, origin))
 
 
 if __name__ == "__main__":

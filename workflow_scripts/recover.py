@@ -7,11 +7,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration import logits_io
+from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.tidy import as_csv
 from focalcal.common.io import write_json, write_text
-from focalcal.recovery import recover as recovery
 from focalcal.recovery.human import read_human_labels
+from focalcal.recovery.recover import recover
 from focalcal.workflow.provenance import made_by
 
 
@@ -27,12 +27,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--record", required=True, type=Path, help="all of the run's recovery to write, .json"
     )
     arguments = parser.parse_args(argv)
-    logits = logits_io.load(arguments.logits)
+    logits = read_logits(arguments.logits)
     human = None
     if arguments.human is not None:
         human = read_human_labels(arguments.human, logits.test.labels, logits.test.logits.shape[1])
     fits = json.loads(arguments.fits.read_text("utf-8"))
-    result = recovery.recover(logits, arguments.spec["run"], fits, arguments.spec["bins"], human)
+    result = recover(logits, arguments.spec["run"], fits, arguments.spec["bins"], human)
     write_text(arguments.metrics, as_csv(result.rows))
     origin = made_by(arguments.spec, "workflow_scripts/recover.py")
     write_json(arguments.record, {**result.record, **origin})

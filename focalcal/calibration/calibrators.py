@@ -4,22 +4,21 @@
     fts = FocalTemperatureScaling().fit(val_logits, val_labels)
     probs = fts.predict_proba(test_logits)
 
-After `fit`: `gamma_` and `temperature_` of the map, `score_` (the criterion on the fitted data; None where
-nothing is fitted), `evaluations_` (cost of the search in points), `bound_hit_` and `gamma_bound_hit_`
-("none", "low" or "high": the value found is the end of its range, so the optimum may lie outside).
-
-A new calibrator is a subclass of `Calibrator` that defines `_search`, `configured` and, where its map is not
-Psi^gamma(softmax(logits / T)), `predict_log_proba`, with a declaration above it (`catalogue.Method`).
+A new calibrator is one subclass of `Calibrator` with one declaration above it (`catalogue.Method`). It
+defines `_search`, which returns a `Fit`, and `predict_log_proba`, which reads nothing but `parameters`. The
+calibration job fills in those constructor arguments that are fields of `Context`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+import importlib
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.catalogue import METHODS, calibrator
 from focalcal.calibration.criteria import criterion_value, focal_loss_of_logs
 from focalcal.calibration.fit import Fit
 from focalcal.calibration.metrics import checked_labels
@@ -34,19 +33,43 @@ from focalcal.calibration.search import (
 )
 from focalcal.theory.psi import log_psi
 
+IDENTITY = {"gamma": 0.0, "temperature": 1.0}
+"""Parameters of the focal map that leave the softmax of the logits as it is."""
+
 
 @dataclass(frozen=True)
-class Settings:
-    """What all methods of one calibration job have in common."""
+class Context:
+    """What a job can tell a calibrator: one field per constructor argument, None for the default."""
 
-    gammas: tuple[float, ...]
-    temperatures: NDArray[np.float64]
-    bins: int = 15
-    adaece: str = "split"
+    criterion: str | None = None
+    training_gamma: float | None = None
+    gammas: tuple[float, ...] | None = None
+    temperatures: NDArray[np.float64] | None = None
+    bins: int | None = None
+    adaece: str | None = None
 
 
 class Calibrator:
-    """A map from logits to probabilities; a subclass says how it is fitted."""
+    """A map from logits to probabilities with parameters that are fitted to validation data.
+
+    Parameters
+    ----------
+    bins : int
+        Number of bins of the criteria ECE and AdaECE.
+    adaece : {"split", "authors"}
+        Variant of the equal-mass bins of AdaECE; see `metrics`.
+
+    Attributes
+    ----------
+    parameters : dict
+        All that predictions need, by name: numbers, arrays or nested lists of numbers.
+    score_ : float or None
+        The criterion on the data fitted to; None where nothing is minimised.
+    evaluations_ : int
+        Number of points that the search evaluated.
+    boundaries_ : dict
+        "low" or "high" for each parameter that stopped at the boundary of its grid.
+    """
 
     criterion: str | None = None
 
@@ -56,12 +79,50 @@ class Calibrator:
         self.fit_: Fit | None = None
 
     @classmethod
-    def configured(cls, criterion: str | None, settings: Settings, training_gamma: float | None) -> Self:
-        """Return the calibrator that a calibration job fits."""
-        raise NotImplementedError
+    def from_context(cls, context: Context) -> Self:
+        """Return an unfitted calibrator that takes from the context what its constructor asks for."""
+        known = {name: value for name, value in vars(context).items() if value is not None}
+        return cls(**{name: known[name] for name in inspect.signature(cls).parameters if name in known})
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the fitted calibrator that `to_record` described; its predictions are bit-identical."""
+        restored = cls.from_context(Context(criterion=record["criterion"]))
+        restored.fit_ = Fit(
+            dict(record["parameters"]),
+            record.get("validation_score"),
+            record.get("evaluations", 0),
+            dict(record.get("boundaries", {})),
+        )
+        return restored
+
+    def to_record(self) -> dict[str, Any]:
+        """Return what `load_calibrator` needs, with score, cost and boundaries of the fit, JSON-ready."""
+        fit = self._fitted()
+        return {
+            "method": _method_id(type(self)),
+            "criterion": self.criterion,
+            "parameters": {name: np.asarray(value).tolist() for name, value in fit.parameters.items()},
+            "validation_score": fit.score,
+            "evaluations": fit.evaluations,
+            "boundaries": fit.boundaries,
+        }
 
     def fit(self, logits: ArrayLike, labels: ArrayLike) -> Self:
-        """Return this calibrator, fitted to logits (n, k) and labels (n,)."""
+        """Fit the parameters to validation data.
+
+        Parameters
+        ----------
+        logits : array (n, k)
+            Finite logits, converted to float64.
+        labels : array (n,)
+            Integer classes 0..k-1.
+
+        Returns
+        -------
+        self
+            The fitted calibrator.
+        """
         return self.fit_objective(Objective(logits, labels, self.bins, self.adaece))
 
     def fit_objective(self, objective: Objective) -> Self:
@@ -70,33 +131,38 @@ class Calibrator:
         return self
 
     def predict_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
-        """Return calibrated probabilities (n, k), rows summing to 1."""
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        logits : array (n, k)
+            Logits of the same model, of any samples.
+
+        Returns
+        -------
+        array (n, k)
+            float64, rows summing to 1.
+        """
         with np.errstate(under="ignore"):
             return np.exp(self.predict_log_proba(logits))
 
     def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
-        """Return the logarithms of the calibrated probabilities (n, k), finite also where those underflow."""
-        return log_psi(logits, self.gamma_, self.temperature_)
+        """Return the logarithms of `predict_proba`, finite also where the probabilities underflow."""
+        raise NotImplementedError
 
     def score(self, logits: ArrayLike, labels: ArrayLike) -> float:
-        """Return the criterion that was minimised, on other data."""
+        """Return the criterion that was minimised, on other logits (n, k) and labels (n,)."""
         log_probs = self.predict_log_proba(logits)
-        labels = checked_labels(labels, *log_probs.shape)
         return criterion_value(self.criterion, log_probs, labels, self.bins, self.adaece)
 
     @property
-    def gamma_(self) -> float:
-        """Return the gamma of the fitted map."""
-        return self._fitted().gamma
-
-    @property
-    def temperature_(self) -> float:
-        """Return the temperature of the fitted map."""
-        return self._fitted().temperature
+    def parameters(self) -> dict[str, Any]:
+        """Return all that predictions need, by name."""
+        return self._fitted().parameters
 
     @property
     def score_(self) -> float | None:
-        """Return the criterion's value on the fitted data."""
+        """Return the criterion on the data fitted to."""
         return self._fitted().score
 
     @property
@@ -105,16 +171,12 @@ class Calibrator:
         return self._fitted().evaluations
 
     @property
-    def bound_hit_(self) -> str:
-        """Return "low" or "high" where the temperature is the end of its range, else "none"."""
-        return self._fitted().temperature_bound
-
-    @property
-    def gamma_bound_hit_(self) -> str:
-        """Return "low" or "high" where gamma is the end of a range searched between its ends, else "none"."""
-        return self._fitted().gamma_bound
+    def boundaries_(self) -> dict[str, str]:
+        """Return "low" or "high" for each parameter that stopped at the boundary of its grid."""
+        return self._fitted().boundaries
 
     def _search(self, objective: Objective) -> Fit:
+        """Return what fits the objective's `logits` and `labels` best."""
         raise NotImplementedError
 
     def _fitted(self) -> Fit:
@@ -123,17 +185,53 @@ class Calibrator:
         return self.fit_
 
 
+def calibrator_class(method: str) -> type[Calibrator]:
+    """Return the class of a method of the catalogue."""
+    return getattr(importlib.import_module(METHODS[method].module), METHODS[method].class_name)
+
+
+def load_calibrator(record: Mapping[str, Any]) -> Calibrator:
+    """Return the fitted calibrator of a record with the keys method, criterion and parameters.
+
+    Such records are the fits of fits.json and the predictions of recovery.json.
+    """
+    return calibrator_class(record["method"]).from_record(record)
+
+
+class FocalMap(Calibrator):
+    """Psi^gamma(softmax(logits / T)): the form of all calibrators with a gamma and a temperature."""
+
+    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+        """Return log Psi^gamma(softmax(logits / T)), float64 (n, k), finite for finite logits."""
+        return log_psi(logits, self.gamma_, self.temperature_)
+
+    @property
+    def gamma_(self) -> float:
+        """Return the gamma of the fitted map."""
+        return self.parameters["gamma"]
+
+    @property
+    def temperature_(self) -> float:
+        """Return the temperature of the fitted map."""
+        return self.parameters["temperature"]
+
+    @property
+    def bound_hit_(self) -> str:
+        """Return "low" or "high" if the temperature stopped at the boundary of its grid, else "none"."""
+        return self.boundaries_.get("temperature", "none")
+
+    @property
+    def gamma_bound_hit_(self) -> str:
+        """Return "low" or "high" if gamma stopped at the boundary of its grid, else "none"."""
+        return self.boundaries_.get("gamma", "none")
+
+
 @calibrator(id="none", label="as trained", color="grey", marker="o", criteria=(), compared_with=())
-class Uncalibrated(Calibrator):
+class Uncalibrated(FocalMap):
     """Method `none`: the softmax of the logits."""
 
-    @classmethod
-    def configured(cls, _criterion: None, settings: Settings, _training_gamma: float | None) -> Self:
-        """Return the calibrator that a calibration job fits."""
-        return cls(bins=settings.bins, adaece=settings.adaece)
-
     def _search(self, _objective: Objective) -> Fit:
-        return Fit(gamma=0.0, temperature=1.0, score=None, evaluations=0)
+        return Fit(dict(IDENTITY))
 
 
 @calibrator(
@@ -144,8 +242,21 @@ class Uncalibrated(Calibrator):
     marker="s",
     compared_with=("none",),
 )
-class TemperatureScaling(Calibrator):
-    """Method `ts`: softmax(logits / T), T from a grid, by default K24's."""
+class TemperatureScaling(FocalMap):
+    """Temperature scaling, method `ts`: softmax(logits / T).
+
+    Parameters
+    ----------
+    criterion : {"nll", "ece", "adaece"}
+        What the temperature minimises on validation data.
+    temperatures : array (t,), optional
+        Ascending grid of temperatures; by default that of K24, 0.01 to 5.
+
+    Attributes
+    ----------
+    temperature_ : float
+        The best temperature of the grid.
+    """
 
     def __init__(
         self,
@@ -158,11 +269,6 @@ class TemperatureScaling(Calibrator):
         super().__init__(bins=bins, adaece=adaece)
         self.criterion = criterion
         self.temperatures = checked_temperatures(K24_TEMPERATURES if temperatures is None else temperatures)
-
-    @classmethod
-    def configured(cls, criterion: str, settings: Settings, _training_gamma: float | None) -> Self:
-        """Return the calibrator that a calibration job fits."""
-        return cls(criterion, settings.temperatures, bins=settings.bins, adaece=settings.adaece)
 
     def _search(self, objective: Objective) -> Fit:
         return grid_search(objective, self.criterion, (0.0,), self.temperatures)
@@ -177,42 +283,44 @@ class TemperatureScaling(Calibrator):
     compared_with=("ts", "none"),
 )
 class FocalTemperatureScaling(TemperatureScaling):
-    """Method `fts`: Psi^gamma(softmax(logits / T)), K24 Sec. 4.2, by default on K24's grids.
+    """Focal temperature scaling, method `fts`: Psi^gamma(softmax(logits / T)), K24 Sec. 4.2.
 
-    `search`: "grid" evaluates every pair; "line" finds T at two gammas and then walks the line through them
-    (K24 Sec. 5.2, three times the cost of temperature scaling); "continuous" minimises the NLL over all gamma
-    and T between the smallest and largest of the grids.
+    Parameters
+    ----------
+    criterion : {"nll", "ece", "adaece"}
+        What gamma and the temperature minimise on validation data.
+    gammas : sequence of float, optional
+        Gammas to search; by default those of K24.
+    temperatures : array (t,), optional
+        Ascending grid of temperatures; by default that of K24, 0.01 to 5.
+    search : {"grid", "line", "continuous"}, optional
+        "grid" evaluates every pair. "line" finds T at two gammas and then walks the line through them (K24
+        Sec. 5.2), at three times the cost of temperature scaling. "continuous" minimises the NLL over all
+        gammas and temperatures between the boundaries of the grids.
+
+    Attributes
+    ----------
+    gamma_, temperature_ : float
+        The best pair found.
     """
 
-    configured_search = "grid"
+    default_search = "grid"
 
     def __init__(
         self,
         criterion: str = "nll",
         gammas: Sequence[float] | None = None,
         temperatures: ArrayLike | None = None,
-        search: str = "grid",
+        search: str | None = None,
         *,
         bins: int = 15,
         adaece: str = "split",
     ) -> None:
         super().__init__(criterion, temperatures, bins=bins, adaece=adaece)
-        if search not in SEARCHES:
+        self.search = self.default_search if search is None else search
+        if self.search not in SEARCHES:
             raise ValueError(f"search is {search!r}; expected one of {', '.join(SEARCHES)}")
         self.gammas = tuple(float(gamma) for gamma in (K24_GAMMAS if gammas is None else gammas))
-        self.search = search
-
-    @classmethod
-    def configured(cls, criterion: str, settings: Settings, _training_gamma: float | None) -> Self:
-        """Return the calibrator that a calibration job fits."""
-        return cls(
-            criterion,
-            settings.gammas,
-            settings.temperatures,
-            cls.configured_search,
-            bins=settings.bins,
-            adaece=settings.adaece,
-        )
 
     def _search(self, objective: Objective) -> Fit:
         return SEARCHES[self.search](objective, self.criterion, self.gammas, self.temperatures)
@@ -230,7 +338,7 @@ class FocalTemperatureScaling(TemperatureScaling):
 class LineFocalTemperatureScaling(FocalTemperatureScaling):
     """Method `fts-line`: focal temperature scaling, searched along a line."""
 
-    configured_search = "line"
+    default_search = "line"
 
 
 @calibrator(
@@ -246,7 +354,7 @@ class LineFocalTemperatureScaling(FocalTemperatureScaling):
 class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
     """Method `fts-continuous`: focal temperature scaling, NLL minimised over a rectangle of (gamma, T)."""
 
-    configured_search = "continuous"
+    default_search = "continuous"
 
 
 @calibrator(
@@ -258,28 +366,29 @@ class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
     needs_training_gamma=True,
     compared_with=("none",),
 )
-class Recovery(Calibrator):
-    """Method `psi`: Psi at the gamma the model was trained with (C21 Thm. 11), nothing fitted."""
+class PosteriorRecovery(FocalMap):
+    """Method `psi`: Psi at the gamma that the model was trained with (C21 Thm. 11); nothing is fitted.
 
-    def __init__(self, training_gamma: float, *, bins: int = 15, adaece: str = "split") -> None:
+    Parameters
+    ----------
+    training_gamma : float
+        Gamma of the focal loss that the model was trained with. `fit` needs it.
+    """
+
+    def __init__(self, training_gamma: float | None = None, *, bins: int = 15, adaece: str = "split") -> None:
         super().__init__(bins=bins, adaece=adaece)
-        self.training_gamma = float(training_gamma)
-
-    @classmethod
-    def configured(cls, _criterion: None, settings: Settings, training_gamma: float) -> Self:
-        """Return the calibrator that a calibration job fits."""
-        return cls(training_gamma, bins=settings.bins, adaece=settings.adaece)
+        self.training_gamma = training_gamma
 
     def _search(self, _objective: Objective) -> Fit:
-        return Fit(gamma=self.training_gamma, temperature=1.0, score=None, evaluations=0)
+        return Fit(IDENTITY | {"gamma": _given(self.training_gamma)})
 
 
 class _WithTrainingGamma(TemperatureScaling):
-    """Temperature scaling of a model whose training gamma is known."""
+    """Temperature scaling of a model that was trained with focal loss of `training_gamma`."""
 
     def __init__(
         self,
-        training_gamma: float,
+        training_gamma: float | None = None,
         criterion: str = "nll",
         temperatures: ArrayLike | None = None,
         *,
@@ -287,14 +396,11 @@ class _WithTrainingGamma(TemperatureScaling):
         adaece: str = "split",
     ) -> None:
         super().__init__(criterion, temperatures, bins=bins, adaece=adaece)
-        self.training_gamma = float(training_gamma)
+        self.training_gamma = training_gamma
 
-    @classmethod
-    def configured(cls, criterion: str, settings: Settings, training_gamma: float) -> Self:
-        """Return the calibrator that a calibration job fits."""
-        return cls(
-            training_gamma, criterion, settings.temperatures, bins=settings.bins, adaece=settings.adaece
-        )
+    def _then_recovered(self, fit: Fit) -> Fit:
+        """Return a fit of the temperature with the training gamma in place of its gamma."""
+        return replace(fit, parameters=fit.parameters | {"gamma": _given(self.training_gamma)})
 
 
 @calibrator(id="ts-psi", label="TS then Ψ", needs_training_gamma=True, shown=False, compared_with=())
@@ -302,7 +408,7 @@ class TemperatureThenRecovery(_WithTrainingGamma):
     """Method `ts-psi`: focal temperature scaling with gamma fixed to the training gamma."""
 
     def _search(self, objective: Objective) -> Fit:
-        return grid_search(objective, self.criterion, (self.training_gamma,), self.temperatures)
+        return grid_search(objective, self.criterion, (_given(self.training_gamma),), self.temperatures)
 
 
 @calibrator(id="psi-ts", label="Ψ then TS", needs_training_gamma=True, shown=False, compared_with=())
@@ -310,9 +416,8 @@ class RecoveryThenTemperature(_WithTrainingGamma):
     """Method `psi-ts`: Psi at the training gamma first, then temperature scaling of its log-probabilities."""
 
     def _search(self, objective: Objective) -> Fit:
-        mapped = objective.mapped(self.training_gamma)
-        fit = grid_search(mapped, self.criterion, (0.0,), self.temperatures)
-        return Fit(self.training_gamma, fit.temperature, fit.score, fit.evaluations, fit.temperature_bound)
+        mapped = objective.mapped(_given(self.training_gamma))
+        return self._then_recovered(grid_search(mapped, self.criterion, (0.0,), self.temperatures))
 
     def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
         """Return the logarithms of softmax(log Psi(softmax(logits)) / T), (n, k)."""
@@ -332,7 +437,7 @@ class FocalLossTemperature(_WithTrainingGamma):
 
     def __init__(
         self,
-        training_gamma: float,
+        training_gamma: float | None = None,
         criterion: str = "focal",
         temperatures: ArrayLike | None = None,
         *,
@@ -349,10 +454,10 @@ class FocalLossTemperature(_WithTrainingGamma):
         """Return the focal loss of the temperature-scaled predictions on other data."""
         log_probs = log_psi(logits, 0.0, self.temperature_)
         labels = checked_labels(labels, *log_probs.shape)
-        return focal_loss_of_logs(log_probs, labels, self.training_gamma)
+        return focal_loss_of_logs(log_probs, labels, _given(self.training_gamma))
 
     def _search(self, objective: Objective) -> Fit:
-        return focal_loss_search(objective, self.training_gamma, self.temperatures)
+        return focal_loss_search(objective, _given(self.training_gamma), self.temperatures)
 
 
 @calibrator(
@@ -366,10 +471,24 @@ class FocalLossTemperature(_WithTrainingGamma):
 class FocalLossTemperatureThenRecovery(FocalLossTemperature):
     """Method `ts-focal-psi`: T fitted by the focal loss, then Psi at the training gamma (C21's TS_FL)."""
 
-    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
-        """Return the logarithms of Psi(softmax(logits / T)), (n, k)."""
-        return log_psi(logits, self.training_gamma, self.temperature_)
-
     def _search(self, objective: Objective) -> Fit:
-        fit = super()._search(objective)
-        return Fit(self.training_gamma, fit.temperature, fit.score, fit.evaluations, fit.temperature_bound)
+        return self._then_recovered(super()._search(objective))
+
+
+def _method_id(kind: type[Calibrator]) -> str:
+    """Return the id that the catalogue has for a class; raise ValueError if the class is not declared."""
+    for method in METHODS.values():
+        if (method.module, method.class_name) == (kind.__module__, kind.__name__):
+            return method.id
+    raise ValueError(
+        f"{kind.__name__} is not declared as a calibrator; put @calibrator(id=..., label=...) above it"
+    )
+
+
+def _given(training_gamma: float | None) -> float:
+    """Return the training gamma as a float; raise ValueError if it is not known."""
+    if training_gamma is None:
+        raise ValueError(
+            "training_gamma is None; give the gamma of the focal loss that the model was trained with"
+        )
+    return float(training_gamma)

@@ -20,9 +20,9 @@ NARROWEST_RANGE = 1.2e-3
 """The continuous search needs a wider range of gamma and of log T than this to take differences."""
 
 calibrator = declare
-"""Declares a class of `calibrators.py` as a calibrator; the facts are the fields of `Method`."""
+"""Declares a class as a calibrator; the facts are the fields of `Method`."""
 metric = declare
-"""Declares a function of `metrics.py` as a metric; the facts are the fields of `Metric`."""
+"""Declares a function `(probs, labels)` as a metric; the facts are the fields of `Metric`."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Method:
     """One calibration method: a row of tables, a colour in figures."""
 
     id: str
+    module: str
     class_name: str
     label: str
     """Name in tables and figures."""
@@ -60,6 +61,7 @@ class Metric:
     """One score of predictions, as metrics.csv names it and as people see it."""
 
     id: str
+    module: str
     label: str
     factor: float = 1.0
     """Shown values are multiplied by this; 100 for per cent."""
@@ -90,12 +92,16 @@ class Metric:
 
 
 _FOLDER = Path(__file__).parent
+_PACKAGE = "focalcal.calibration"
 METHODS = {
-    found.facts["id"]: Method(class_name=found.name, **found.facts)
+    found.facts["id"]: Method(module=f"{_PACKAGE}.{found.path.stem}", class_name=found.name, **found.facts)
     for found in read_declarations(_FOLDER, "calibrator")
 }
 """Every calibrator by its id."""
-METRICS = {found.name: Metric(found.name, **found.facts) for found in read_declarations(_FOLDER, "metric")}
+METRICS = {
+    found.name: Metric(found.name, f"{_PACKAGE}.{found.path.stem}", **found.facts)
+    for found in read_declarations(_FOLDER, "metric")
+}
 """Every metric by its id, in the order of metrics.csv: fractions or nats; an undefined one has no row."""
 CRITERIA = tuple(entry.id for entry in METRICS.values() if entry.criterion)
 """What a search can minimise on validation data."""

@@ -1,25 +1,20 @@
-"""What searches minimise, straight from the definitions: the yardstick that the fast kernels are held to."""
+"""What searches minimise, straight from the definitions: the reference for the fast kernels."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration import metrics
 from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.metrics import Predictions, metric_value
 
 
 def criterion_value(
-    criterion: str, log_probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int, adaece: str
+    criterion: str | None, log_probs: NDArray[np.float64], labels: ArrayLike, bins: int, adaece: str
 ) -> float:
     """Return one of `CRITERIA` of log-probabilities (n, k) and labels (n,)."""
+    predictions = Predictions.from_logs(log_probs, labels)
     if criterion not in CRITERIA:
         raise ValueError(f"criterion is {criterion!r}; expected one of {', '.join(CRITERIA)}")
-    if criterion == "nll":
-        return metrics.nll_of_logs(log_probs, labels)
-    with np.errstate(under="ignore"):
-        probs = np.exp(log_probs)
-    if criterion == "ece":
-        return metrics.ece(probs, labels, bins)
-    return metrics.ece(probs, labels, bins, "mass", adaece)
+    return metric_value(criterion, predictions, bins, adaece)
 
 
 def focal_loss_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64], gamma: float) -> float:

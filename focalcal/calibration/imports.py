@@ -1,12 +1,12 @@
-"""Logits of models trained elsewhere, from the file formats people keep them in.
+"""Logits of models trained elsewhere, from the usual file formats.
 
 - `.npz` and `.safetensors`: arrays `val_logits`, `val_labels`, `test_logits`, `test_labels` (or `logits_val`,
-  ...) and, where it is known, `val_posterior` and `test_posterior`.
-- `.csv` and `.parquet`: one row a sample; a column `label`, a column `split` with `val` or `test`, and one
-  column a class, in the order of the classes. Labels are class numbers 0..k-1, or names of class columns;
-  where the class columns have whole numbers as names, labels always mean those. Any other column is refused:
-  one without a name, one beside numbered class columns (`0`, `1`, ... or `logit_0`, `logit_1`, ...), and one
-  of whole numbers beside class columns that have fractions.
+  ...) and, if it is known, `val_posterior` and `test_posterior`.
+- `.csv` and `.parquet`: one row per sample; a column `label`, a column `split` with `val` or `test`, and one
+  column per class, in the order of the classes. Labels are class numbers 0..k-1 or names of class columns; if
+  the class columns have whole numbers as names, labels always mean those. Any other column is refused: one
+  without a name, one beside numbered class columns (`0`, `1`, ... or `logit_0`, `logit_1`, ...), and one of
+  whole numbers beside class columns that have fractions.
 
 With `kind: probabilities` the numbers are probabilities instead of logits, and their logarithms are taken.
 Formats that run code when they are read (pickle, and so PyTorch's) are refused.
@@ -37,7 +37,7 @@ KINDS = ("logits", "probabilities")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy")
 ROW_SUM_TOLERANCE = 1e-3
 LIKELY_ROW_SUM_TOLERANCE = 0.15
-"""Probabilities that were rounded, or lost a class, still sum to 1 this nearly; logits in [0, 1] do not."""
+"""Rounded probabilities, or those without one class, sum to 1 this closely; logits in [0, 1] do not."""
 UNNAMED_COLUMN = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__")
 """How pandas reads, or writes, the column of a row index."""
 NUMBERED_CLASS_COLUMN = re.compile(r"(|(?:class|logit|score|prob|output)[a-z]*[ _.-]?)\d+", re.IGNORECASE)
@@ -56,7 +56,7 @@ class Imported:
     """What the user should know about the file, one sentence each."""
 
 
-def read(path: Path, kind: str) -> Imported:
+def import_logits(path: Path, kind: str) -> Imported:
     """Return the checked logits of `path`; a UserError names what is wrong and the repair."""
     if kind not in KINDS:
         raise UserError(f"kind is {kind!r}; allowed: {', '.join(KINDS)}; say what the numbers in {path} are")
@@ -72,8 +72,8 @@ def read(path: Path, kind: str) -> Imported:
     return Imported(logits, checksum, tuple(warnings))
 
 
-def record(spec: Mapping[str, Any], imported: Imported, origin: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the run's record: what was imported, how it was declared, and by which code."""
+def import_record(spec: Mapping[str, Any], imported: Imported, origin: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the run's record: what was imported, how it was declared, and which code did it."""
     samples, classes = imported.logits.val.logits.shape
     return {
         "status": "ok",
@@ -100,7 +100,7 @@ def _read_arrays(path: Path) -> dict[str, NDArray]:
     if suffix not in READERS:
         raise UserError(f"{path} has the suffix {suffix!r}; allowed: {', '.join(READERS)}; convert the file")
     if not path.is_file():
-        raise UserError(f"{path} is no file; allowed: an existing file; correct the path")
+        raise UserError(f"{path} does not exist; allowed: an existing file; correct the path")
     return READERS[suffix](path)
 
 
@@ -133,7 +133,7 @@ def _named(arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
     return named or dict(arrays)
 
 
-def _read_csv(path: Path) -> dict[str, NDArray]:
+def _read_csv_table(path: Path) -> dict[str, NDArray]:
     try:
         return _from_table(pd.read_csv(path), path)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
@@ -142,7 +142,7 @@ def _read_csv(path: Path) -> dict[str, NDArray]:
         ) from None
 
 
-def _read_parquet(path: Path) -> dict[str, NDArray]:
+def _read_parquet_table(path: Path) -> dict[str, NDArray]:
     try:
         _check_distinct(pq.read_schema(path).names, path)
         return _from_table(pd.read_parquet(path), path)
@@ -160,12 +160,12 @@ def _check_distinct(columns: list[str], path: Path) -> None:
 
 
 def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
-    """Return the arrays of a table with columns `label`, `split` and one a class."""
+    """Return the arrays of a table with columns `label`, `split` and one per class."""
     for needed in ("label", "split"):
         if needed not in table.columns:
             raise UserError(
                 f"{path} has no column {needed!r}; it has {', '.join(map(str, table.columns[:5]))}, ...; "
-                f"allowed: columns label, split (val or test) and one a class; add or rename it"
+                f"allowed: columns label, split (val or test) and one per class; add or rename it"
             )
     unknown = sorted(set(map(str, table["split"])) - set(SPLITS))
     if unknown:
@@ -183,7 +183,7 @@ def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
 
 
 def _class_scores(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return a table's class columns as float64; a UserError names a column that is none."""
+    """Return a table's class columns as float64; a UserError names a column that is not one."""
     for column in table.columns:
         if UNNAMED_COLUMN.fullmatch(str(column)):
             raise UserError(
@@ -202,7 +202,7 @@ def _class_scores(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def _checked_numbering(columns: list[str], path: Path) -> bool:
-    """Return whether the columns are numbered alike; a UserError names one that is not while others are."""
+    """Return whether all columns are numbered; a UserError names one that is not if others are."""
     prefixes = {name: match[1] for name in columns if (match := NUMBERED_CLASS_COLUMN.fullmatch(name))}
     if len(prefixes) < 2:
         return False
@@ -220,8 +220,7 @@ def _checked_numbering(columns: list[str], path: Path) -> bool:
 def _check_fractions(scores: pd.DataFrame, path: Path) -> None:
     """Raise a UserError that names a column of whole numbers, such as an id, where others have fractions.
 
-    A column of zeros may be the class that a model measures the others against, and rows that sum to 1 have
-    no column too many.
+    A column of zeros may be a model's reference class, and rows that sum to 1 have no column too many.
     """
     values = scores.to_numpy()
     if np.all(np.abs(values.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE):
@@ -245,14 +244,14 @@ def _class_numbers(labels: pd.Series, classes: list[str], path: Path) -> NDArray
     unknown = [label for label in labels if str(label) not in numbers]
     if unknown:
         raise UserError(
-            f"{path}: column 'label' has {unknown[0]!r}, which is no class column; allowed: "
+            f"{path}: column 'label' has {unknown[0]!r}, which is not a class column; allowed: "
             f"{', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''}; correct the label or the header"
         )
     return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
 
 
 def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> NDArray:
-    """Return the values as float32 or float64 logits; what `logits_io` refuses anyway is left as it is."""
+    """Return the values as float32 or float64 logits; what `logits_io` refuses is returned unchanged."""
     if values.dtype.kind != "f" or values.ndim != 2 or not np.isfinite(values).all():
         return values
     values = values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64, copy=False)
@@ -286,6 +285,6 @@ def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> ND
 READERS = {
     ".npz": _read_npz,
     ".safetensors": _read_safetensors,
-    ".csv": _read_csv,
-    ".parquet": _read_parquet,
+    ".csv": _read_csv_table,
+    ".parquet": _read_parquet_table,
 }

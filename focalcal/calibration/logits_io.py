@@ -19,7 +19,7 @@ LARGEST_LOGIT = 1e300
 
 @dataclass(frozen=True)
 class Split:
-    """One split: logits, float32 or float64 (n, k), labels, int64 (n,), the true posterior where known."""
+    """One split: logits, float32 or float64 (n, k), labels, int64 (n,), the posterior if known."""
 
     logits: NDArray[np.floating]
     labels: NDArray[np.int64]
@@ -34,14 +34,14 @@ class RunLogits:
     test: Split
 
 
-def load(path: str | os.PathLike[str]) -> RunLogits:
-    """Return the logits of a `.npz` file as the suite writes it; a UserError tells what is wrong with it."""
+def read_logits(path: str | os.PathLike[str]) -> RunLogits:
+    """Return the logits of a `.npz` file as the suite writes it; a UserError says what is wrong."""
     arrays = npz.read_npz(Path(path))
     return from_arrays({key: arrays[key] for key in arrays if key.startswith(("val_", "test_"))}, str(path))
 
 
 def from_arrays(arrays: dict[str, NDArray], source: str) -> RunLogits:
-    """Return checked logits from arrays {val,test}_{logits,labels} and, where known, {val,test}_posterior."""
+    """Return checked logits from arrays {val,test}_{logits,labels} and, if known, {val,test}_posterior."""
     needed = [f"{split}_{kind}" for split in SPLITS for kind in ("logits", "labels")]
     missing = [name for name in needed if name not in arrays]
     if missing:
@@ -67,7 +67,7 @@ def checked_split(
     logits: NDArray, labels: NDArray, posterior: NDArray | None, where: str, classes: int
 ) -> Split:
     """Return the split with labels as int64, or raise a UserError that names the array and the repair."""
-    _check_logits(logits, f"{where}_logits", classes)
+    _check_logit_array(logits, f"{where}_logits", classes)
     labels = _checked_labels(labels, f"{where}_labels", *logits.shape)
     if posterior is not None and posterior.shape != logits.shape:
         raise UserError(
@@ -76,7 +76,7 @@ def checked_split(
     return Split(logits, labels, posterior)
 
 
-def write(path: str | os.PathLike[str], run: RunLogits) -> None:
+def write_logits(path: str | os.PathLike[str], run: RunLogits) -> None:
     """Write `path` atomically, uncompressed, with the same bytes for the same arrays."""
     arrays = {}
     for name, split in zip(SPLITS, (run.val, run.test), strict=True):
@@ -87,7 +87,7 @@ def write(path: str | os.PathLike[str], run: RunLogits) -> None:
         np.savez(partial, **arrays)
 
 
-def _check_logits(logits: NDArray, name: str, classes: int) -> None:
+def _check_logit_array(logits: NDArray, name: str, classes: int) -> None:
     if logits.dtype.kind != "f":
         raise UserError(f"{name} has dtype {logits.dtype}; it must be floating point, float32 or float64")
     if logits.ndim != 2 or logits.shape[0] < FEWEST_SAMPLES["val"]:
@@ -113,7 +113,7 @@ def _check_logits(logits: NDArray, name: str, classes: int) -> None:
 def _checked_labels(labels: NDArray, name: str, samples: int, classes: int) -> NDArray[np.int64]:
     if labels.shape != (samples,):
         raise UserError(
-            f"{name} has shape {labels.shape}; it must be ({samples},), one label a row of logits"
+            f"{name} has shape {labels.shape}; it must be ({samples},), one label per row of logits"
         )
     whole = labels.dtype.kind in "iu" or (labels.dtype.kind == "f" and np.all(labels == np.floor(labels)))
     if not whole:

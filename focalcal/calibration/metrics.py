@@ -1,149 +1,274 @@
 """Accuracy, proper scores and calibration errors of predicted class probabilities.
 
-All functions take `probs` of shape (n, k) and integer `labels` of shape (n,), work in float64 and return
-Python floats: fractions, never per cent. The predicted class is the first class with the largest probability,
-its probability is the confidence.
+All metrics take `probs` of shape (n, k) and integer `labels` of shape (n,), work in float64 and return
+Python floats: fractions, never per cent; NaN where a metric is undefined. The predicted class is the first
+class with the largest probability, and its probability is the confidence.
+
+A new metric is one function `(probs, labels)` with one declaration above it (`catalogue.Metric`). It begins
+with `Predictions.of(probs, labels)`, since a `Predictions` may stand in place of `probs`: metrics of the same
+predictions then share what they compute. If it has the arguments `bins` or `variant`, it gets those of the
+configuration.
 
 Binning, where a function takes it:
 - "width": `bins` bins of equal width, `(low, high]`; a probability of exactly 0 joins the first one.
-- "mass": bins of (nearly) equal numbers of samples, in one of two variants:
-  "split" sorts the samples by confidence, ties in sample order, and cuts the sequence as `np.array_split`
-  does (fewer samples than bins: one sample a bin); "authors" is the definition in the code released with M20,
-  whose edges interpolate the sorted confidences at `linspace(0, n, bins + 1)` and take `(low, high]`: the
-  smallest confidence, and everything tied with it, is never counted.
+- "mass": bins of (nearly) equal numbers of samples, in one of two variants. "split" sorts the samples by
+  confidence, ties in sample order, and cuts the sequence as `np.array_split` does (fewer samples than bins:
+  one sample per bin). "authors" is the definition in the code released with M20, whose edges interpolate the
+  sorted confidences at `linspace(0, n, bins + 1)` and take `(low, high]`: the smallest confidence, and
+  everything tied with it, is never counted.
 """
+
+import importlib
+import inspect
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.catalogue import metric
+from focalcal.calibration.catalogue import METRICS, metric
 
 BINNINGS = ("width", "mass")
 MASS_VARIANTS = ("split", "authors")
 ROW_SUM_TOLERANCE = 1e-3
 CONFIDENT = 0.99
 EDGE_ROUNDING = 2e-12
-"""A confidence that is an edge but for rounding, as the 1/2 of two tied classes is, lies on that edge. Twice
-the largest error of the fast kernels, so that they bin as the definitions do."""
+"""Confidences within this relative distance of a bin edge, such as 1/2 for two tied classes, count as lying
+on it. Twice the largest error of the fast kernels, so that they bin as the definitions do."""
+
+
+class Predictions:
+    """Predicted probabilities of labelled samples; what several metrics need is computed once.
+
+    Parameters
+    ----------
+    probs : array (n, k)
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
+    """
+
+    def __init__(self, probs: ArrayLike, labels: ArrayLike) -> None:
+        self.probs, self.labels = checked(probs, labels)
+        self._gaps: dict[tuple, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+
+    @classmethod
+    def from_logs(cls, log_probs: NDArray[np.float64], labels: ArrayLike) -> Self:
+        """Return predictions from log-probabilities (n, k); log-loss is finite where `probs` underflow."""
+        with np.errstate(under="ignore"):
+            predictions = cls(np.exp(log_probs), labels)
+        # Takes the place of the logarithm of probabilities that may have rounded to 0.
+        predictions.label_logs = log_probs[predictions.rows, predictions.labels]
+        return predictions
+
+    @classmethod
+    def of(cls, probs: "ArrayLike | Predictions", labels: ArrayLike) -> "Predictions":
+        """Return `probs` if it is a `Predictions` already, else the predictions of both arrays."""
+        return probs if isinstance(probs, Predictions) else cls(probs, labels)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Return the numbers of the samples (n,)."""
+        return np.arange(len(self.labels))
+
+    @cached_property
+    def label_logs(self) -> NDArray[np.float64]:
+        """Return the logarithm of each label's probability (n,)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.probs[self.rows, self.labels])
+
+    @cached_property
+    def predicted(self) -> NDArray[np.int64]:
+        """Return the predicted classes (n,)."""
+        return self.probs.argmax(axis=1)
+
+    @cached_property
+    def confidence(self) -> NDArray[np.float64]:
+        """Return the probabilities of the predicted classes (n,)."""
+        return self.probs[self.rows, self.predicted]
+
+    @cached_property
+    def correct(self) -> NDArray[np.bool_]:
+        """Return whether the predicted class is the label (n,)."""
+        return self.predicted == self.labels
+
+    def gaps(self, bins: int, binning: str, variant: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return each bin's number of samples and its sum of (confidence - correct)."""
+        key = (bins, binning, variant)
+        if key not in self._gaps:
+            self._gaps[key] = bin_gaps(self.confidence, self.correct, *key)
+        return self._gaps[key]
+
+
+def metric_value(name: str, predictions: Predictions, bins: int, variant: str) -> float:
+    """Return a metric of the catalogue with the configured `bins` and `variant`, if it takes those."""
+    function = getattr(importlib.import_module(METRICS[name].module), name)
+    options = {"bins": bins, "variant": variant}
+    taken = inspect.signature(function).parameters.keys() & options.keys()
+    return function(predictions, predictions.labels, **{key: options[key] for key in taken})
 
 
 @metric(label="Accuracy", factor=100, decimals=1, higher_is_better=True)
-def accuracy(probs: ArrayLike, labels: ArrayLike) -> float:
-    """Return the share of samples whose predicted class is their label."""
-    probs, labels = checked(probs, labels)
-    return float(np.mean(probs.argmax(axis=1) == labels))
+def accuracy(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
+    """Return the share of samples whose predicted class is their label.
+
+    Parameters
+    ----------
+    probs : array (n, k) or Predictions
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
+
+    Returns
+    -------
+    float
+        0 to 1.
+    """
+    return float(np.mean(Predictions.of(probs, labels).correct))
 
 
 @metric(label="Error", factor=100, decimals=2)
-def error(probs: ArrayLike, labels: ArrayLike) -> float:
-    """Return the share of samples whose predicted class is not their label."""
-    probs, labels = checked(probs, labels)
-    return float(np.mean(probs.argmax(axis=1) != labels))
+def error(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
+    """Return the share of misclassified samples, 0 to 1; arguments as for `accuracy`."""
+    return float(np.mean(~Predictions.of(probs, labels).correct))
 
 
 @metric(label="Log-loss", criterion=True)
-def nll(probs: ArrayLike, labels: ArrayLike) -> float:
-    """Return the mean of `-log` of the label's probability; infinite where a label has probability 0."""
-    probs, labels = checked(probs, labels)
-    with np.errstate(divide="ignore"):
-        return float(-np.mean(np.log(probs[np.arange(len(labels)), labels])) + 0.0)
+def nll(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
+    """Return the negative log-likelihood, the mean of `-log` of the label's probability.
 
+    Parameters
+    ----------
+    probs : array (n, k) or Predictions
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
 
-def nll_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
-    """Return `nll` from log-probabilities (n, k), finite where the probabilities themselves underflow."""
-    return float(-np.mean(log_probs[np.arange(len(labels)), labels]) + 0.0)
+    Returns
+    -------
+    float
+        Nats; infinite if a label has probability 0.
+    """
+    return float(-np.mean(Predictions.of(probs, labels).label_logs) + 0.0)
 
 
 @metric(label="Brier score")
-def brier(probs: ArrayLike, labels: ArrayLike) -> float:
-    """Return the mean squared distance, summed over classes, to the one-hot label: 0 to 2."""
-    return _brier_of(*checked(probs, labels))
+def brier(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
+    """Return the mean squared distance to the one-hot label, summed over classes.
+
+    Parameters
+    ----------
+    probs : array (n, k) or Predictions
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
+
+    Returns
+    -------
+    float
+        0 to 2.
+    """
+    predictions = Predictions.of(probs, labels)
+    return float(np.mean(np.sum(_residuals(predictions) ** 2, axis=1)))
 
 
 @metric(label="ECE", factor=100, decimals=2, criterion=True)
 def ece(
-    probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
+    probs: ArrayLike | Predictions,
+    labels: ArrayLike,
+    bins: int = 15,
+    binning: str = "width",
+    variant: str = "split",
 ) -> float:
-    """Return the expected calibration error: bin-weighted mean of |accuracy - mean confidence|."""
-    confidences, correct = _top_label(probs, labels)
-    return _ece_of(*_bin_gaps(confidences, correct, bins, binning, variant), len(confidences))
+    """Return the expected calibration error: bin-weighted mean of |accuracy - mean confidence|.
+
+    Parameters
+    ----------
+    probs : array (n, k) or Predictions
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
+    bins : int
+        Number of bins of the confidence.
+    binning : {"width", "mass"}
+        Bins of equal width or of equal numbers of samples.
+    variant : {"split", "authors"}
+        Definition of the bins of equal mass.
+
+    Returns
+    -------
+    float
+        0 to 1.
+    """
+    predictions = Predictions.of(probs, labels)
+    return float(np.sum(np.abs(predictions.gaps(bins, binning, variant)[1])) / len(predictions.labels))
 
 
 @metric(label="AdaECE", factor=100, decimals=2, criterion=True)
-def adaece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, variant: str = "split") -> float:
-    """Return the expected calibration error with bins of equal mass."""
+def adaece(
+    probs: ArrayLike | Predictions, labels: ArrayLike, bins: int = 15, variant: str = "split"
+) -> float:
+    """Return the expected calibration error with bins of equal mass; arguments as for `ece`."""
     return ece(probs, labels, bins, "mass", variant)
 
 
 @metric(label="MCE", factor=100, decimals=2)
 def mce(
-    probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
+    probs: ArrayLike | Predictions,
+    labels: ArrayLike,
+    bins: int = 15,
+    binning: str = "width",
+    variant: str = "split",
 ) -> float:
-    """Return the maximum calibration error: the largest |accuracy - mean confidence| of a filled bin."""
-    confidences, correct = _top_label(probs, labels)
-    return _mce_of(*_bin_gaps(confidences, correct, bins, binning, variant))
+    """Return the maximum calibration error: the largest |accuracy - mean confidence| of a bin.
+
+    Arguments as for `ece`. Empty bins do not count.
+    """
+    counts, gaps = Predictions.of(probs, labels).gaps(bins, binning, variant)
+    filled = counts > 0
+    return float(np.max(np.abs(gaps[filled]) / counts[filled])) if filled.any() else 0.0
 
 
 @metric(label="Classwise ECE", factor=100, decimals=2)
 def classwise_ece(
-    probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
+    probs: ArrayLike | Predictions,
+    labels: ArrayLike,
+    bins: int = 15,
+    binning: str = "width",
+    variant: str = "split",
 ) -> float:
-    """Return the mean over all k classes of the calibration error of that class's probability."""
-    probs, labels = checked(probs, labels)
+    """Return the mean over all k classes of the calibration error of that class's probability.
+
+    Arguments as for `ece`; the bins are those of each class's probability.
+    """
+    predictions = Predictions.of(probs, labels)
     check_binning(bins, binning, variant)
+    columns = predictions.probs
     if binning == "width":
-        return _classwise_of_widths(probs, labels, bins)
-    total = sum(
-        np.sum(np.abs(_bin_gaps(column, labels == number, bins, binning, variant)[1]))
-        for number, column in enumerate(probs.T)
-    )
-    return float(total / probs.size)
+        # All classes at once: class c has the bins c * bins, c * bins + 1, ...
+        classes = columns.shape[1]
+        index = width_index(columns, bins) + bins * np.arange(classes)
+        total = np.sum(np.abs(np.bincount(index.ravel(), _residuals(predictions).ravel(), bins * classes)))
+    else:
+        total = sum(
+            np.sum(np.abs(bin_gaps(column, predictions.labels == number, bins, binning, variant)[1]))
+            for number, column in enumerate(columns.T)
+        )
+    return float(total / columns.size)
 
 
 @metric(label="Share above 0.99 confidence", factor=100, decimals=2, higher_is_better=True)
-def s99_share(probs: ArrayLike, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
+def s99_share(probs: ArrayLike | Predictions, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
     """Return the share of samples with confidence above `threshold` (M20 Table 6)."""
-    return s99(probs, labels, threshold)[0]
+    return float(np.mean(Predictions.of(probs, labels).confidence > threshold))
 
 
 @metric(label="Accuracy above 0.99 confidence", factor=100, decimals=2, higher_is_better=True)
-def s99_accuracy(probs: ArrayLike, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
+def s99_accuracy(probs: ArrayLike | Predictions, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
     """Return the accuracy of samples with confidence above `threshold`, NaN if there are none."""
-    return s99(probs, labels, threshold)[1]
-
-
-def s99(probs: ArrayLike, labels: ArrayLike, threshold: float = CONFIDENT) -> tuple[float, float]:
-    """Return the share of samples with confidence above `threshold`, and their accuracy (M20 Table 6).
-
-    The accuracy is NaN where no sample is that confident.
-    """
-    return _s99_of(*_top_label(probs, labels), threshold)
-
-
-def all_of_logs(
-    log_probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int, variant: str
-) -> dict[str, float]:
-    """Return every metric of the catalogue from log-probabilities (n, k), NaN where it is undefined.
-
-    Each is what its own function returns; probabilities are checked, and the classes ranked, once for all.
-    """
-    with np.errstate(under="ignore"):
-        probs, labels = checked(np.exp(log_probs), labels)
-    confidences, correct = _top_label_of(probs, labels)
-    width = _bin_gaps(confidences, correct, bins, "width", variant)
-    share, confident_accuracy = _s99_of(confidences, correct, CONFIDENT)
-    return {
-        "accuracy": float(np.mean(correct)),
-        "error": float(np.mean(~correct)),
-        "nll": nll_of_logs(log_probs, labels),
-        "brier": _brier_of(probs, labels),
-        "ece": _ece_of(*width, len(labels)),
-        "adaece": _ece_of(*_bin_gaps(confidences, correct, bins, "mass", variant), len(labels)),
-        "mce": _mce_of(*width),
-        "classwise_ece": _classwise_of_widths(probs, labels, bins),
-        "s99_share": share,
-        "s99_accuracy": confident_accuracy,
-    }
+    predictions = Predictions.of(probs, labels)
+    confident = predictions.confidence > threshold
+    return float(np.mean(predictions.correct[confident])) if confident.any() else float("nan")
 
 
 def inner_edges(bins: int) -> NDArray[np.float64]:
@@ -156,16 +281,17 @@ def width_index(values: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
     return np.searchsorted(inner_edges(bins), values, side="left")
 
 
-def reliability(
-    confidences: NDArray[np.float64], correct: NDArray[np.bool_], bins: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return samples, mean confidence and accuracy of each bin of equal width, NaN where it is empty."""
-    index = width_index(confidences, bins)
+def reliability_bins(
+    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int
+) -> dict[str, list]:
+    """Return count, mean confidence and accuracy of each bin `(low, high]` of equal width, None if empty."""
+    index = width_index(confidence, bins)
     count = np.bincount(index, minlength=bins)
-    sums = (np.bincount(index, weights, bins) for weights in (confidences, correct))
-    with np.errstate(invalid="ignore"):
-        confidence, accuracy = (total / count for total in sums)
-    return count, confidence, accuracy
+    found: dict[str, list] = {"count": count.tolist()}
+    for name, values in (("confidence", confidence), ("accuracy", correct)):
+        sums = np.bincount(index, values, bins)
+        found[name] = [float(total / size) if size else None for total, size in zip(sums, count, strict=True)]
+    return found
 
 
 def equal_mass_edges(confidences: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
@@ -193,7 +319,7 @@ def checked_labels(labels: ArrayLike, samples: int, classes: int) -> NDArray[np.
     """Return `labels` as int64 (samples,) within 0..classes-1, or raise ValueError naming what is wrong."""
     labels = np.asarray(labels)
     if labels.shape != (samples,):
-        raise ValueError(f"labels has shape {labels.shape}; expected ({samples},), one label a sample")
+        raise ValueError(f"labels has shape {labels.shape}; expected ({samples},), one label per sample")
     if labels.dtype.kind not in "iu":
         raise ValueError(f"labels has dtype {labels.dtype}; expected integers 0..{classes - 1}")
     low, high = int(labels.min()), int(labels.max())
@@ -212,51 +338,7 @@ def check_binning(bins: int, binning: str, variant: str) -> None:
         raise ValueError(f"variant is {variant!r}; expected one of {', '.join(MASS_VARIANTS)}")
 
 
-def _top_label(probs: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return each sample's confidence (n,) and whether its predicted class is right (n,)."""
-    return _top_label_of(*checked(probs, labels))
-
-
-def _top_label_of(
-    probs: NDArray[np.float64], labels: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    predicted = probs.argmax(axis=1)
-    return probs[np.arange(len(labels)), predicted], predicted == labels
-
-
-def _brier_of(probs: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
-    residual = probs.copy()
-    residual[np.arange(len(labels)), labels] -= 1.0
-    return float(np.mean(np.sum(residual**2, axis=1)))
-
-
-def _ece_of(counts: NDArray[np.int64], gaps: NDArray[np.float64], samples: int) -> float:
-    return float(np.sum(np.abs(gaps)) / samples) if counts.any() else 0.0
-
-
-def _mce_of(counts: NDArray[np.int64], gaps: NDArray[np.float64]) -> float:
-    filled = counts > 0
-    return float(np.max(np.abs(gaps[filled]) / counts[filled])) if filled.any() else 0.0
-
-
-def _classwise_of_widths(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int) -> float:
-    # All classes at once: class c has the bins c * bins, c * bins + 1, ...
-    samples, classes = probs.shape
-    gaps = probs.copy()
-    gaps[np.arange(samples), labels] -= 1.0
-    index = width_index(probs, bins) + bins * np.arange(classes)
-    totals = np.bincount(index.ravel(), gaps.ravel(), bins * classes)
-    return float(np.sum(np.abs(totals)) / probs.size)
-
-
-def _s99_of(
-    confidences: NDArray[np.float64], correct: NDArray[np.bool_], threshold: float
-) -> tuple[float, float]:
-    confident = confidences > threshold
-    return float(np.mean(confident)), float(np.mean(correct[confident])) if confident.any() else float("nan")
-
-
-def _bin_gaps(
+def bin_gaps(
     confidences: NDArray[np.float64], correct: NDArray[np.bool_], bins: int, binning: str, variant: str
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return each bin's number of samples and its sum of (confidence - correct)."""
@@ -274,3 +356,10 @@ def _bin_gaps(
         np.bincount(index[counted], minlength=bins),
         np.bincount(index[counted], weights=gaps[counted], minlength=bins),
     )
+
+
+def _residuals(predictions: Predictions) -> NDArray[np.float64]:
+    """Return the probabilities minus the one-hot labels (n, k)."""
+    residuals = predictions.probs.copy()
+    residuals[predictions.rows, predictions.labels] -= 1.0
+    return residuals

@@ -1,21 +1,21 @@
 """All calibration methods and criteria of one run: tidy metric rows, fits, search surfaces."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration import calibrators, metrics
-from focalcal.calibration.calibrators import Calibrator, Settings
+from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
 from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS, check_ranges
 from focalcal.calibration.kernels.focal_table import check_gammas
 from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.metrics import Predictions, check_binning, metric_value
 from focalcal.calibration.objective import Objective, check_temperatures
 from focalcal.calibration.search import checked_temperatures, temperature_grid
-from focalcal.calibration.tidy import as_csv
+from focalcal.calibration.tidy import as_csv, score_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output, write_json, write_text
 
@@ -25,7 +25,7 @@ class Calibration:
     """The result of `calibrate`."""
 
     rows: list[dict[str, Any]]
-    """One a method, criterion, split and metric, with the keys `tidy.COLUMNS`."""
+    """One row per method, criterion, split and metric, with the keys `tidy.COLUMNS`."""
     fits: dict[str, Any]
     """What was fitted, how well and at what cost, and which methods do not apply and why."""
     surfaces: dict[str, NDArray]
@@ -34,35 +34,35 @@ class Calibration:
 
 def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
     """Return metrics, fits and surfaces of every method and criterion of a calibration job's `spec`."""
-    run, settings = spec["run"], settings_of(spec)
-    objective = Objective(logits.val.logits, logits.val.labels, settings.bins, settings.adaece)
-    surfaces = validation_surfaces(objective, settings, run["gamma"])
+    run, context = spec["run"], context_of(spec)
+    objective = Objective(logits.val.logits, logits.val.labels, context.bins, context.adaece)
+    surfaces = validation_surfaces(objective, context)
     rows: list[dict[str, Any]] = []
     fits: list[dict[str, Any]] = []
     skipped: list[dict[str, str]] = []
-    for name in spec["methods"]:
-        if METHODS[name].needs_training_gamma and run["gamma"] is None:
+    for method in spec["methods"]:
+        if METHODS[method].needs_training_gamma and run["gamma"] is None:
             reason = f"loss {run['loss']!r} is not focal loss of one known gamma, which this method needs"
-            skipped.append({"method": name, "reason": reason})
+            skipped.append({"method": method, "reason": reason})
             continue
-        for criterion in _criteria(name, spec["criteria"]):
-            calibrator_class = getattr(calibrators, METHODS[name].class_name)
-            calibrator = calibrator_class.configured(criterion, settings, run["gamma"])
-            calibrator.fit_objective(objective)
-            values = {
-                split_name: metrics.all_of_logs(
-                    calibrator.predict_log_proba(split.logits), split.labels, settings.bins, settings.adaece
-                )
-                for split_name, split in (("val", logits.val), ("test", logits.test))
-            }
-            fits.append(_fit_record(name, criterion, calibrator, logits.test, values["test"]))
-            rows.extend(_rows(run, name, criterion, calibrator, values))
+        for criterion in _criteria_of(method, spec["criteria"]):
+            calibrator = calibrator_class(method).from_context(replace(context, criterion=criterion))
+            fit = calibrator.fit_objective(objective).to_record()
+            on_val, on_test = (
+                _all_metrics(calibrator, split, context) for split in (logits.val, logits.test)
+            )
+            rows.extend(score_rows(run, fit, "val", on_val))
+            rows.extend(score_rows(run, fit, "test", on_test))
+            fit["test_score"] = on_test.get(criterion)
+            if criterion is not None and criterion not in on_test:
+                fit["test_score"] = calibrator.score(logits.test.logits, logits.test.labels)
+            fits.append(fit)
     record = {"run": dict(run), "fits": fits, "not_applicable": skipped}
     return Calibration(rows, record, surfaces)
 
 
-def settings_of(spec: Mapping[str, Any]) -> Settings:
-    """Return the search settings of a spec; a UserError names the key that is wrong."""
+def context_of(spec: Mapping[str, Any]) -> Context:
+    """Return what a spec tells its calibrators; a UserError names the key that is wrong."""
     for method in spec["methods"]:
         _check_name("methods", method, METHODS)
     for criterion in spec["criteria"]:
@@ -73,25 +73,29 @@ def settings_of(spec: Mapping[str, Any]) -> Settings:
         check_gammas(gammas)
         temperatures = checked_temperatures(temperature_grid(grid["start"], grid["stop"], grid["step"]))
         check_temperatures(temperatures)
-        metrics.check_binning(spec["bins"], "mass", spec["adaece"])
+        check_binning(spec["bins"], "mass", spec["adaece"])
     except ValueError as error:
         raise UserError(f"calibration settings: {error}") from None
     check_ranges(spec["methods"], gammas, (temperatures[0], temperatures[-1]))
-    return Settings(gammas, temperatures, spec["bins"], spec["adaece"])
+    return Context(
+        training_gamma=spec["run"]["gamma"],
+        gammas=gammas,
+        temperatures=temperatures,
+        bins=spec["bins"],
+        adaece=spec["adaece"],
+    )
 
 
-def validation_surfaces(
-    objective: Objective, settings: Settings, training_gamma: float | None
-) -> dict[str, NDArray]:
+def validation_surfaces(objective: Objective, context: Context) -> dict[str, NDArray]:
     """Return the surfaces of all criteria over gamma 0 (temperature scaling) and the configured gammas."""
-    gammas = (0.0, *settings.gammas)
-    if training_gamma is not None:  # one pass over the logits serves the methods that need this gamma, too
-        objective.surfaces((*gammas, training_gamma), settings.temperatures)
-    surfaces = objective.surfaces(gammas, settings.temperatures)
-    return {"gammas": np.array(gammas), "temperatures": settings.temperatures, **surfaces}
+    gammas = (0.0, *context.gammas)
+    if context.training_gamma is not None:  # one pass over the logits also serves methods with this gamma
+        objective.surfaces((*gammas, context.training_gamma), context.temperatures)
+    surfaces = objective.surfaces(gammas, context.temperatures)
+    return {"gammas": np.array(gammas), "temperatures": context.temperatures, **surfaces}
 
 
-def write(
+def write_calibration(
     result: Calibration,
     origin: Mapping[str, Any],
     metrics_path: str | os.PathLike[str],
@@ -100,7 +104,7 @@ def write(
 ) -> None:
     """Write the three files, each atomically, with the same bytes for the same result.
 
-    `origin` tells, in fits.json, by which settings and code they were made.
+    `origin` records in fits.json by which settings and code they were made.
     """
     write_text(metrics_path, as_csv(result.rows))
     write_json(fits_path, {**result.fits, **origin})
@@ -108,54 +112,16 @@ def write(
         np.savez_compressed(partial, **result.surfaces)
 
 
-def _criteria(method: str, configured: Sequence[str]) -> Sequence[str | None]:
-    """Return the criteria a method is fitted by, [None] where it fits nothing."""
+def _all_metrics(calibrator: Calibrator, split: Split, context: Context) -> dict[str, float]:
+    """Return every metric of the catalogue on one split, NaN where it is undefined."""
+    predictions = Predictions.from_logs(calibrator.predict_log_proba(split.logits), split.labels)
+    return {name: metric_value(name, predictions, context.bins, context.adaece) for name in METRICS}
+
+
+def _criteria_of(method: str, configured: Sequence[str]) -> Sequence[str | None]:
+    """Return the criteria that a method is fitted by, [None] if it fits nothing."""
     own = METHODS[method].criteria
     return configured if own is None else own or [None]
-
-
-def _fit_record(
-    method: str, criterion: str | None, calibrator: Calibrator, test: Split, on_test: Mapping[str, float]
-) -> dict[str, Any]:
-    """Return what fits.json keeps of one fit."""
-    test_score = on_test[criterion] if criterion in CRITERIA else None
-    if criterion is not None and test_score is None:
-        test_score = calibrator.score(test.logits, test.labels)
-    return {
-        "method": method,
-        "criterion": criterion,
-        "gamma": calibrator.gamma_,
-        "temperature": calibrator.temperature_,
-        "validation_score": calibrator.score_,
-        "test_score": test_score,
-        "evaluations": calibrator.evaluations_,
-        "bound_hit": calibrator.bound_hit_,
-        "gamma_bound_hit": calibrator.gamma_bound_hit_,
-    }
-
-
-def _rows(
-    run: Mapping[str, Any],
-    method: str,
-    criterion: str | None,
-    calibrator: Calibrator,
-    values: Mapping[str, Mapping[str, float]],
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one fit, whose `values` are split -> metric -> value; undefined metrics have none."""
-    for split, by_metric in values.items():
-        for metric in METRICS:
-            if np.isnan(by_metric[metric]):
-                continue
-            yield {
-                **{key: run[key] for key in ("dataset", "model", "loss", "seed")},
-                "method": method,
-                "criterion": criterion,
-                "gamma": calibrator.gamma_,
-                "temperature": calibrator.temperature_,
-                "split": split,
-                "metric": metric,
-                "value": by_metric[metric],
-            }
 
 
 def _check_name(key: str, value: str, allowed: Sequence[str] | Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import continuous
 from focalcal.calibration.catalogue import CRITERIA
-from focalcal.calibration.fit import Fit, bound_hit
+from focalcal.calibration.fit import Fit, boundaries_hit
 from focalcal.calibration.objective import Objective
 
 K24_GAMMAS = (-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0)
@@ -48,12 +48,12 @@ def grid_search(
     surface = objective.surfaces(gammas, temperatures)[criterion]
     row, column = np.unravel_index(_argmin(surface, criterion), surface.shape)
     return Fit(
-        gamma=float(gammas[row]),
-        temperature=float(temperatures[column]),
+        {"gamma": float(gammas[row]), "temperature": float(temperatures[column])},
         score=float(surface[row, column]),
         evaluations=surface.size,
-        temperature_bound=bound_hit(temperatures[column], temperatures),
-        gamma_bound=bound_hit(gammas[row], gammas),
+        boundaries=boundaries_hit(
+            gamma=(gammas[row], gammas), temperature=(temperatures[column], temperatures)
+        ),
     )
 
 
@@ -70,18 +70,16 @@ def line_search(
     """
     first, second = _line_gammas(gammas)
     low, high = (grid_search(objective, criterion, (gamma,), temperatures) for gamma in (first, second))
-    slope = (high.temperature - low.temperature) / (second - first)
+    start, end = (fit.parameters["temperature"] for fit in (low, high))
+    slope = (end - start) / (second - first)
     walk = np.linspace(min(gammas), max(gammas), len(temperatures))
-    points = np.clip(low.temperature + slope * (walk - first), temperatures[0], temperatures[-1])
+    points = np.clip(start + slope * (walk - first), temperatures[0], temperatures[-1])
     scores = objective.points(walk, points)[criterion]
     best = _argmin(scores, criterion)
     on_line = Fit(
-        gamma=float(walk[best]),
-        temperature=float(points[best]),
+        {"gamma": float(walk[best]), "temperature": float(points[best])},
         score=float(scores[best]),
-        evaluations=0,
-        temperature_bound=bound_hit(points[best], temperatures),
-        gamma_bound=bound_hit(walk[best], walk),
+        boundaries=boundaries_hit(gamma=(walk[best], walk), temperature=(points[best], temperatures)),
     )
     chosen = min((low, high, on_line), key=lambda fit: fit.score)
     return replace(chosen, evaluations=3 * len(temperatures))
@@ -108,12 +106,12 @@ def continuous_search(
     temperature_range = (float(temperatures[0]), float(temperatures[-1]))
     found = continuous.minimise(objective, gamma_range, temperature_range)
     return Fit(
-        gamma=found.gamma,
-        temperature=found.temperature,
+        {"gamma": found.gamma, "temperature": found.temperature},
         score=found.nll,
         evaluations=found.evaluations,
-        temperature_bound=bound_hit(found.temperature, temperature_range),
-        gamma_bound=bound_hit(found.gamma, gamma_range),
+        boundaries=boundaries_hit(
+            gamma=(found.gamma, gamma_range), temperature=(found.temperature, temperature_range)
+        ),
     )
 
 
@@ -122,11 +120,10 @@ def focal_loss_search(objective: Objective, training_gamma: float, temperatures:
     losses = objective.focal_losses(training_gamma, temperatures)
     best = _argmin(losses, "focal")
     return Fit(
-        gamma=0.0,
-        temperature=float(temperatures[best]),
+        {"gamma": 0.0, "temperature": float(temperatures[best])},
         score=float(losses[best]),
         evaluations=len(temperatures),
-        temperature_bound=bound_hit(temperatures[best], temperatures),
+        boundaries=boundaries_hit(temperature=(temperatures[best], temperatures)),
     )
 
 

@@ -1,8 +1,9 @@
-"""The tidy table of scores, one row a value, that all stages share. Standard library only."""
+"""The tidy table of scores, one row per value, that all stages share. Standard library only."""
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 COLUMNS = (
@@ -18,6 +19,25 @@ COLUMNS = (
     "metric",
     "value",
 )
+
+
+def score_rows(
+    run: Mapping[str, Any], fit: Mapping[str, Any], split: str, scores: Mapping[str, float]
+) -> Iterator[dict[str, Any]]:
+    """Yield one row per score of a fit on one split; a score that is NaN has none.
+
+    `fit` has method, criterion and parameters. Gamma and temperature are None if the method has none.
+    """
+    for metric, value in scores.items():
+        if not math.isnan(value):
+            yield {
+                **{key: run[key] for key in ("dataset", "model", "loss", "seed")},
+                **{key: fit[key] for key in ("method", "criterion")},
+                **{key: fit["parameters"].get(key) for key in ("gamma", "temperature")},
+                "split": split,
+                "metric": metric,
+                "value": value,
+            }
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""How many test points of a focal model are under- or overconfident, told from the model alone (C21)."""
+"""How many test points of a focal model are under- or overconfident, from its logits alone (C21)."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +15,10 @@ def diagnose(
     """Return shares of the samples whose largest probability q is below or above what it should be.
 
     `logits` (n, k) are of a model trained with focal loss of `gamma` > 0. By C21 Theorem 8's regions of q:
-    `region_under`, `region_over`, `region_ambiguous` (neither is certain). By comparing max q with
+    `region_under`, `region_over`, `region_ambiguous` (either is possible). By comparing max q with
     max Psi(q), section 5.1: `psi_under`, `psi_over`. With the true `posterior` (n, k), by Definition 7:
-    `true_under`, `true_over`, and `psi_right`, the share where Psi says the same as the posterior. Uniform
-    predictions, where all agree, count as neither.
+    `true_under`, `true_over`, and `psi_right`, the share where Psi agrees with the posterior. Uniform
+    predictions, for which all agree, count as neither.
     """
     logits = np.asarray(logits, np.float64)
     uniform = np.ptp(logits, axis=1) == 0

@@ -1,4 +1,4 @@
-"""Human label distributions as a posterior on real images: a file of the user's, or the registry's source."""
+"""Human label distributions as the posterior of real images: the user's own file or a download."""
 
 import os
 from pathlib import Path
@@ -13,20 +13,20 @@ ARRAY = "probs"
 SUM_TOLERANCE = 1e-5
 """Files often hold float32."""
 LEAST_AGREEMENT = 0.5
-"""Share of samples whose most frequent human label is the official one; in a wrong order, about 1 / K."""
+"""Share of samples whose most frequent human label is the official one; about 1 / K if rows are shuffled."""
 
 
 def read_human_labels(path: str | os.PathLike[str], labels: NDArray[np.int64], classes: int) -> NDArray:
     """Return the distributions of a file, float64 (n, classes), for the test samples of one run.
 
-    `labels` (n,) are the test labels of the run. A UserError says what does not fit.
+    `labels` (n,) are the test labels of the run. Raise a UserError if the distributions do not fit them.
     """
     probs = read_distributions(path)
     allowed = (len(labels), classes)
     if probs.shape != allowed:
         raise UserError(
-            f"human labels {path} have shape {probs.shape}; allowed: {allowed}, a row a test sample in the "
-            f"order of the test labels"
+            f"human labels {path} have shape {probs.shape}; allowed: {allowed}, one row per test sample "
+            f"in the order of the test labels"
         )
     agreement = float((probs.argmax(axis=1) == labels).mean())
     if agreement < LEAST_AGREEMENT:
@@ -40,14 +40,14 @@ def read_human_labels(path: str | os.PathLike[str], labels: NDArray[np.int64], c
 def read_distributions(path: str | os.PathLike[str]) -> NDArray[np.float64]:
     """Return the distributions of a `.npy` file, or of array `probs` of a `.npz` file, float64 (n, classes).
 
-    A UserError says what is wrong with them.
+    Raise a UserError if they are not distributions.
     """
     path = Path(path)
-    probs = _read(path)
+    probs = _read_array(path)
     if probs.dtype.kind not in "fiu" or probs.ndim != 2:
         raise UserError(
-            f"human labels {path} have shape {probs.shape} and dtype {probs.dtype}; allowed: numbers, a row "
-            f"a test sample, a column a class"
+            f"human labels {path} have shape {probs.shape} and dtype {probs.dtype}; allowed: numbers, one "
+            f"row per test sample, one column per class"
         )
     probs = probs.astype(np.float64)
     sums = probs.sum(axis=1)
@@ -59,7 +59,7 @@ def read_distributions(path: str | os.PathLike[str]) -> NDArray[np.float64]:
     return probs / sums[:, None]
 
 
-def _read(path: Path) -> NDArray:
+def _read_array(path: Path) -> NDArray:
     if path.suffix == ".npz":
         arrays = npz.read_npz(path)
         if ARRAY not in arrays:
@@ -71,6 +71,6 @@ def _read(path: Path) -> NDArray:
     try:
         return np.load(path, allow_pickle=False)
     except FileNotFoundError:
-        raise UserError(f"human labels {path}: no such file; correct recovery.human_labels") from None
+        raise UserError(f"human labels {path} does not exist; correct recovery.human_labels") from None
     except (ValueError, EOFError, OSError) as error:
         raise UserError(f"human labels {path} cannot be read as a NumPy array: {error}") from None

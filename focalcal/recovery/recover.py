@@ -1,11 +1,11 @@
 """Posterior recovery of one run (C21): how good raw, temperature-scaled and recovered predictions are.
 
-Distances are to the true class posterior where it is known, and to human label distributions where those
-are given. Nothing is fitted here: temperatures come from the run's calibration, the gamma of Psi is the one
-the model was trained with, and where that is not known Psi does not apply.
+Distances are to the true class posterior if it is known, and to human label distributions if they are given.
+Nothing is fitted here: temperatures come from the run's calibration, and the gamma of Psi is the one that the
+model was trained with. If that is not known, Psi does not apply.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import metrics
+from focalcal.calibration.calibrators import IDENTITY, load_calibrator
 from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.metrics import Predictions
+from focalcal.calibration.tidy import score_rows
 from focalcal.common.errors import UserError
-from focalcal.theory.psi import log_psi
+from focalcal.recovery.diagnosis import diagnose
 
 ROW_SUM_TOLERANCE = 1e-6
 LARGEST_DEVIATION = 8.0
 """In standard errors: labels drawn from their posterior deviate further once in 10^14 files."""
+RAW = {"method": "none", "criterion": None, "parameters": IDENTITY}
 FITTED = (("ts", "nll"), ("fts", "nll"), ("ts-focal", "focal"))
 """Methods of C21's comparison whose parameters the calibration stage fits, with the criterion they need."""
 RECOVERED = {"psi": None, "ts-focal-psi": ("ts-focal", "focal")}
@@ -27,17 +31,7 @@ RECOVERED = {"psi": None, "ts-focal-psi": ("ts-focal", "focal")}
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """A map from logits to probabilities, Psi^gamma(softmax(logits / temperature)), by its method's name."""
-
-    method: str
-    criterion: str | None
-    gamma: float
-    temperature: float
-
-
-@dataclass(frozen=True)
-class Recovery:
+class RecoveryResult:
     """The result of `recover`."""
 
     rows: list[dict[str, Any]]
@@ -52,27 +46,36 @@ def recover(
     fits: Mapping[str, Any],
     bins: int,
     human: NDArray[np.float64] | None = None,
-) -> Recovery:
-    """Return scores of all predictions that apply to a run.
+) -> RecoveryResult:
+    """Return scores of all predictions that apply to a run, and its diagnosis as metric rows.
 
-    `run` is {dataset, model, loss, seed, gamma}, gamma None where it is not known; `fits` is the run's
+    `run` is {dataset, model, loss, seed, gamma}, gamma None if it is not known; `fits` is the run's
     fits.json; `bins` is the number of bins of ECE; `human` is float64 (n, k) for the test split or None.
     """
     for name, split in (("val", logits.val), ("test", logits.test)):
         check_posterior(split, f"run {run['dataset']}/{run['model']}/{run['loss']}: {name}_posterior")
-    applied, skipped = predictions(run, fits)
+    applied, skipped = applicable_fits(run, fits)
     rows: list[dict[str, Any]] = []
     described = []
-    for prediction in applied:
-        on_val = log_psi(logits.val.logits, prediction.gamma, prediction.temperature)
-        rows.extend(_rows(run, prediction, "val", _tidy(_scores(on_val, logits.val, bins), bins)))
-        on_test = log_psi(logits.test.logits, prediction.gamma, prediction.temperature)
-        scores = _scores(on_test, logits.test, bins)
-        if human is not None:
-            scores |= _distances(human, on_test, "human")
-        rows.extend(_rows(run, prediction, "test", _tidy(scores, bins)))
-        reliability = reliability_bins(np.exp(on_test), logits.test.labels, bins)
-        described.append({**vars(prediction), "scores": scores, "reliability": reliability})
+    for fit in applied:
+        for name, split, people in (("val", logits.val, None), ("test", logits.test, human)):
+            log_probs = load_calibrator(fit).predict_log_proba(split.logits)
+            predictions = Predictions.from_logs(log_probs, split.labels)
+            scores = {
+                "error": metrics.error(predictions, split.labels),
+                "ece": metrics.ece(predictions, split.labels, bins),
+            }
+            for kind, truth in (("posterior", split.posterior), ("human", people)):
+                if truth is not None:
+                    scores[f"kl_{kind}"] = kl_to_posterior(truth, log_probs)
+                    scores[f"tv_{kind}"] = total_variation_to_posterior(truth, log_probs)
+            rows.extend(score_rows(run, fit, name, _tidy(scores, bins)))
+        # The record describes the test split, which the loop above ends with.
+        reliability = metrics.reliability_bins(predictions.confidence, predictions.correct, bins)
+        described.append({**fit, "scores": scores, "reliability": reliability})
+    if run["gamma"] is not None and run["gamma"] > 0:
+        shares = diagnose(logits.test.logits, run["gamma"], logits.test.posterior)
+        rows.extend(score_rows(run, RAW, "test", shares))
     record = {
         "run": dict(run),
         "bins": bins,
@@ -80,52 +83,42 @@ def recover(
         "predictions": described,
         "not_applicable": skipped,
     }
-    return Recovery(rows, record)
+    return RecoveryResult(rows, record)
 
 
-def predictions(
+def applicable_fits(
     run: Mapping[str, Any], fits: Mapping[str, Any]
-) -> tuple[list[Prediction], list[dict[str, str]]]:
-    """Return the predictions that apply to a run, and method and reason of those that do not."""
-    fitted = {(fit["method"], fit["criterion"]): fit for fit in fits["fits"]}
-    applied, skipped = [Prediction("none", None, 0.0, 1.0)], []
-    for method, criterion in FITTED:
-        fit = fitted.get((method, criterion))
-        if fit is not None:
-            applied.append(Prediction(method, criterion, fit["gamma"], fit["temperature"]))
+) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """Return method, criterion and parameters of what applies, and method and reason of what does not."""
+    stored = {(fit["method"], fit["criterion"]): {key: fit[key] for key in RAW} for fit in fits["fits"]}
+    applied, skipped = [RAW], []
+    for key in FITTED:
+        if key in stored:
+            applied.append(stored[key])
         else:
-            skipped.append({"method": method, "reason": _why_not_fitted(method, criterion, fits)})
+            skipped.append({"method": key[0], "reason": _why_not_fitted(*key, fits)})
     for method, first in RECOVERED.items():
-        fit = fitted.get(first) if first else {"temperature": 1.0}
         if run["gamma"] is None:
             skipped.append({"method": method, "reason": unknown_gamma(run["loss"])})
-        elif fit is None:
+        elif first is not None and first not in stored:
             skipped.append({"method": method, "reason": _why_not_fitted(*first, fits)})
         else:
-            criterion = first[1] if first else None
-            applied.append(Prediction(method, criterion, float(run["gamma"]), fit["temperature"]))
+            fit = RAW if first is None else stored[first]
+            parameters = fit["parameters"] | {"gamma": float(run["gamma"])}
+            applied.append({**fit, "method": method, "parameters": parameters})
     return applied, skipped
 
 
 def unknown_gamma(loss: str) -> str:
-    """Return why Psi does not apply to a model trained with such a loss."""
+    """Return why Psi does not apply to a model trained with this loss."""
     return f"Psi does not apply: loss {loss!r} is not focal loss of one known gamma"
-
-
-def reliability_bins(probs: NDArray[np.float64], labels: NDArray[np.int64], bins: int) -> dict[str, list]:
-    """Return samples, mean confidence and accuracy of each of `bins` bins `(low, high]`, None where empty."""
-    count, *means = metrics.reliability(probs.max(axis=1), probs.argmax(axis=1) == labels, bins)
-    confidence, accuracy = (
-        [float(mean) if size else None for mean, size in zip(values, count, strict=True)] for values in means
-    )
-    return {"count": count.tolist(), "confidence": confidence, "accuracy": accuracy}
 
 
 def check_posterior(split: Split, name: str) -> None:
     """Raise a UserError that begins with `name` unless the split's posterior, if any, fits its labels.
 
-    Rows must be distributions. A posterior in another order than the labels is found by its probability of
-    the label, which has the mean sum_k p_k^2 over labels drawn from p.
+    Rows must be distributions. A posterior in another order than the labels is detected by its probability of
+    the label, whose mean over labels drawn from p is sum_k p_k^2.
     """
     if split.posterior is None:
         return
@@ -148,8 +141,8 @@ def check_posterior(split: Split, name: str) -> None:
 def kl_to_posterior(posterior: ArrayLike, log_probs: ArrayLike) -> float:
     """Return the mean over rows of KL(posterior || probs) in nats (C21 section 5.2); shapes (n, k).
 
-    Predictions come as logarithms, so that a probability too small for a float still has its finite price.
-    A class with posterior 0 contributes 0.
+    Predictions are logarithms, so that the divergence stays finite where a probability underflows. A class
+    with posterior 0 contributes 0.
     """
     posterior, log_probs = _checked_pair(posterior, log_probs)
     log_posterior = np.log(posterior, where=posterior > 0, out=np.zeros_like(posterior))
@@ -163,38 +156,11 @@ def total_variation_to_posterior(posterior: ArrayLike, log_probs: ArrayLike) -> 
     return float(0.5 * np.abs(posterior - np.exp(log_probs)).sum(axis=1).mean())
 
 
-def _scores(log_probs: NDArray[np.float64], split: Split, bins: int) -> dict[str, float]:
-    """Return error, ECE and, where the posterior is known, the distances to it."""
-    probs = np.exp(log_probs)
-    scores = {
-        "error": metrics.error(probs, split.labels),
-        "ece": metrics.ece(probs, split.labels, bins),
-    }
-    if split.posterior is not None:
-        scores |= _distances(split.posterior, log_probs, "posterior")
-    return scores
-
-
-def _distances(truth: NDArray[np.float64], log_probs: NDArray[np.float64], name: str) -> dict[str, float]:
-    return {
-        f"kl_{name}": kl_to_posterior(truth, log_probs),
-        f"tv_{name}": total_variation_to_posterior(truth, log_probs),
-    }
-
-
 def _tidy(scores: Mapping[str, float], bins: int) -> dict[str, float]:
-    """Return the scores under names that the calibration stage does not use: errors are already there."""
+    """Return the scores under names that the calibration stage does not use; it already has the error."""
     renamed = {f"ece_{bins}" if name == "ece" else name: value for name, value in scores.items()}
     del renamed["error"]
     return renamed
-
-
-def _rows(
-    run: Mapping[str, Any], prediction: Prediction, split: str, scores: Mapping[str, float]
-) -> Iterator[dict[str, Any]]:
-    identity = {key: run[key] for key in ("dataset", "model", "loss", "seed")}
-    for metric, value in scores.items():
-        yield {**identity, **vars(prediction), "split": split, "metric": metric, "value": value}
 
 
 def _why_not_fitted(method: str, criterion: str, fits: Mapping[str, Any]) -> str:

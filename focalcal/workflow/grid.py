@@ -230,7 +230,7 @@ def _check_logits(section: Mapping[str, Any]) -> None:
 
     for name, entry in section.items():
         with naming(f"config key 'logits.{name}.path'"):
-            imports.read(Path(entry["path"]), entry.get("kind", "logits"))
+            imports.import_logits(Path(entry["path"]), entry.get("kind", "logits"))
 
 
 def _check_unique(runs: list[Run]) -> None:

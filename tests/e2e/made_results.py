@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.calibration.fit import bound_hit
+from focalcal.calibration.fit import boundaries_hit
 from focalcal.reporting.records.aggregate import RUN_COLUMNS
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.workflow import grid
@@ -183,10 +183,8 @@ class MadeResults:
         return {
             "method": method,
             "criterion": criterion or None,
-            "gamma": gamma,
-            "temperature": temperature,
-            "bound_hit": "none",
-            "gamma_bound_hit": bound_hit(gamma, GAMMAS) if method == "fts" else "none",
+            "parameters": {"gamma": gamma, "temperature": temperature},
+            "boundaries": boundaries_hit(gamma=(gamma, GAMMAS)) if method == "fts" else {},
         }
 
     def _diagnostics(self, run, fits):

@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from focalcal.calibration import logits_io
+from focalcal.calibration.calibrators import load_calibrator
+from focalcal.calibration.logits_io import read_logits
 from focalcal.common.errors import UserError
 from focalcal.data import prepared
 from focalcal.data.synthetic import PROBLEMS
 from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from focalcal.reporting.records.recovery import Setting
 from focalcal.reporting.tables.cells import loss_name
-from focalcal.theory.psi import log_psi
 
 CLASS_COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, BLACK)
 ROWS = {"none": "as trained", "ts": "TS by log-loss", "psi": "Ψ"}
@@ -51,7 +51,7 @@ def read_line(path: Path) -> Line:
 
 def predictions_over_line(line: Line, path: Path, record: Mapping[str, Any]) -> dict[str, NDArray]:
     """Return each method's probabilities (n, k) of one run along the line; its logits are in `path`."""
-    test = logits_io.load(path).test
+    test = read_logits(path).test
     samples = len(test.labels)
     matches = line.order.max() < samples and test.posterior is not None
     if not matches or not np.array_equal(test.posterior[line.order], line.posterior):
@@ -63,8 +63,7 @@ def predictions_over_line(line: Line, path: Path, record: Mapping[str, Any]) -> 
     for method in ROWS:
         entry = Setting.prediction(record, method)
         if entry is not None:
-            logs = log_psi(test.logits[line.order], entry["gamma"], entry["temperature"])
-            found[method] = np.exp(logs)
+            found[method] = load_calibrator(entry).predict_proba(test.logits[line.order])
     return found
 
 

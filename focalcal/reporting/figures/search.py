@@ -67,7 +67,8 @@ def collect_searches(
         search.surfaces.append(arrays[criterion][order])
         for fit in fits:
             if fit["method"] in {"ts", "fts"} and fit["criterion"] == criterion:
-                search.chosen.setdefault(fit["method"], []).append((fit["gamma"], fit["temperature"]))
+                point = fit["parameters"]["gamma"], fit["parameters"]["temperature"]
+                search.chosen.setdefault(fit["method"], []).append(point)
     return {loss: searches[loss] for loss in sorted(searches, key=loss_order)}
 
 
@@ -100,7 +101,7 @@ def temperature(diagnostics: Sequence[Mapping[str, Any]]) -> Figure:
         mean = np.mean(curves[loss], axis=0) * 100
         axis.plot(grid, mean, color=look.color, linestyle=look.line, label=loss_name(loss))
         if scaled[loss]:
-            at = float(np.mean([entry["temperature"] for entry in scaled[loss]]))
+            at = float(np.mean([entry["parameters"]["temperature"] for entry in scaled[loss]]))
             least_shown = min(least_shown, at)
             height = pool(scaled[loss]).ece * 100
             axis.plot(at, height, look.marker, color=look.color, markersize=8, markeredgecolor="white")

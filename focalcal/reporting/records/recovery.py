@@ -66,7 +66,7 @@ class Setting:
     def temperature(self, method: str) -> float | None:
         """Return a method's mean temperature over seeds."""
         found = [self.prediction(record, method) for record in self.records]
-        temperatures = [entry["temperature"] for entry in found if entry]
+        temperatures = [entry["parameters"]["temperature"] for entry in found if entry]
         return float(np.mean(temperatures)) if temperatures else None
 
     def reason(self, method: str) -> str:

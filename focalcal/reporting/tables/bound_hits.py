@@ -11,8 +11,8 @@ from focalcal.reporting.tables.cells import GAMMA, loss_name, short_number
 from focalcal.reporting.tables.formats import Cell, Column, Row, Table
 from focalcal.reporting.tables.overview import SCALES, method_name, metric_name
 
-PARAMETERS = {"temperature": ("bound_hit", "T"), "gamma": ("gamma_bound_hit", GAMMA)}
-"""Parameter -> the key of a fit that says at which end it stopped, and the parameter's sign."""
+PARAMETERS = {"temperature": "T", "gamma": GAMMA}
+"""Symbols of parameters."""
 ENDS = {"low": "lowest", "high": "highest"}
 COLUMNS = (
     Column("dataset", "Dataset", merge=True),
@@ -44,11 +44,10 @@ def bound_hits_table(fitted: Iterable[tuple[Mapping[str, str], Sequence[Mapping[
                 continue
             setting = (run["dataset"], run["model"], run["loss"], fit["method"], fit["criterion"])
             searched[setting] += 1
-            hits = [parameter for parameter, (bound, _) in PARAMETERS.items() if fit[bound] != "none"]
-            stopped += bool(hits)
-            for parameter in hits:
-                end = fit[PARAMETERS[parameter][0]]
-                seeds[(*setting, parameter, end, fit[parameter])].append(run["seed"])
+            stopped += bool(fit["boundaries"])
+            for parameter, end in fit["boundaries"].items():
+                value = fit["parameters"][parameter]
+                seeds[(*setting, parameter, end, value)].append(run["seed"])
     ordered = sorted(seeds, key=_order)
     groups = groupby(ordered, key=lambda hit: hit[:2])
     return Table(
@@ -70,7 +69,7 @@ def _row(hit: tuple, seeds: Sequence[str], searched: int) -> Row:
     return (
         *(Cell(text) for text in (dataset, model, loss, loss_name(loss), method, method_name(method))),
         Cell(metric_name(criterion) if criterion in SCALES else f"{criterion} loss"),
-        Cell(PARAMETERS[parameter][1]),
+        Cell(PARAMETERS.get(parameter, parameter)),
         Cell(short_number(value), (value,)),
         Cell(ENDS[end]),
         Cell(f"{len(seeds)} of {searched}", (len(seeds), searched)),

@@ -1,18 +1,21 @@
+import json
+
 import numpy as np
 import pytest
 
-from focalcal.calibration import calibrators
 from focalcal.calibration.calibrators import (
     Calibrator,
+    Context,
     FocalLossTemperature,
     FocalLossTemperatureThenRecovery,
     FocalTemperatureScaling,
-    Recovery,
+    PosteriorRecovery,
     RecoveryThenTemperature,
-    Settings,
     TemperatureScaling,
     TemperatureThenRecovery,
     Uncalibrated,
+    calibrator_class,
+    load_calibrator,
 )
 from focalcal.calibration.catalogue import CRITERIA, METHODS
 from focalcal.calibration.criteria import criterion_value, focal_loss_of_logs
@@ -22,7 +25,7 @@ from tests.unit.calibration.logit_sets import SETS, like_a_network
 
 LOGITS, LABELS = like_a_network(300, 6, seed=50)
 TEST_LOGITS, TEST_LABELS = like_a_network(200, 6, seed=51)
-SETTINGS = Settings(gammas=(-0.5, 0.5, 2.0), temperatures=np.arange(1, 41) / 10)
+TEMPERATURES = np.arange(1, 41) / 10
 
 
 def softmax(logits, temperature):
@@ -33,11 +36,8 @@ def softmax(logits, temperature):
 def fitted(name, criterion="nll"):
     own = METHODS[name].criteria
     criterion = (own or (None,))[0] if own is not None else criterion
-    return (
-        getattr(calibrators, METHODS[name].class_name)
-        .configured(criterion, SETTINGS, 2.0)
-        .fit(LOGITS, LABELS)
-    )
+    context = Context(criterion, 2.0, (-0.5, 0.5, 2.0), TEMPERATURES)
+    return calibrator_class(name).from_context(context).fit(LOGITS, LABELS)
 
 
 def test_three_lines_give_focal_temperature_scaling_on_the_grids_of_k24():
@@ -65,8 +65,8 @@ def test_every_method_fits_keeps_predictions_and_gives_probabilities(name):
     np.testing.assert_allclose(probs.sum(axis=1), 1.0, atol=1e-12)
     np.testing.assert_array_equal(probs.argmax(axis=1), TEST_LOGITS.argmax(axis=1))
     np.testing.assert_allclose(np.log(probs), calibrator.predict_log_proba(TEST_LOGITS), atol=1e-9)
-    assert calibrator.bound_hit_ in ("none", "low", "high")
-    assert calibrator.gamma_bound_hit_ in ("none", "low", "high")
+    assert set(calibrator.boundaries_) <= set(calibrator.parameters)
+    assert set(calibrator.boundaries_.values()) <= {"low", "high"}
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -90,7 +90,7 @@ def test_tied_classes_on_an_edge_of_the_bins_are_scored_as_they_are_searched(cla
             assert calibrator.score_ == pytest.approx(calibrator.score(logits, labels), abs=1e-11)
 
 
-def test_gamma_at_the_end_of_its_grid_is_said():
+def test_gamma_at_the_boundary_of_its_grid_is_reported():
     hits = {
         end: FocalTemperatureScaling("nll", gammas, [1.0]).fit(LOGITS, LABELS).gamma_bound_hit_
         for end, gammas in {"high": (-1.0, -0.9), "low": (50.0, 60.0), "none": (50.0,)}.items()
@@ -136,7 +136,7 @@ def test_uncalibrated_is_the_softmax():
 
 
 def test_recovery_is_psi_of_the_softmax():
-    calibrator = Recovery(2.0).fit(LOGITS, LABELS)
+    calibrator = PosteriorRecovery(2.0).fit(LOGITS, LABELS)
     expected = psi(softmax(TEST_LOGITS, 1.0), 2.0)
     np.testing.assert_allclose(calibrator.predict_proba(TEST_LOGITS), expected, atol=1e-12)
     assert (calibrator.gamma_, calibrator.temperature_, calibrator.evaluations_) == (2.0, 1.0, 0)
@@ -153,9 +153,9 @@ def test_both_orders_of_recovery_and_temperature():
 
 
 def test_focal_loss_temperature_minimises_the_focal_loss():
-    calibrator = FocalLossTemperature(3.0, temperatures=SETTINGS.temperatures).fit(LOGITS, LABELS)
-    losses = [focal_loss_of_logs(log_psi(LOGITS, 0.0, t), LABELS, 3.0) for t in SETTINGS.temperatures]
-    assert calibrator.temperature_ == SETTINGS.temperatures[int(np.argmin(losses))]
+    calibrator = FocalLossTemperature(3.0, temperatures=TEMPERATURES).fit(LOGITS, LABELS)
+    losses = [focal_loss_of_logs(log_psi(LOGITS, 0.0, t), LABELS, 3.0) for t in TEMPERATURES]
+    assert calibrator.temperature_ == TEMPERATURES[int(np.argmin(losses))]
     assert calibrator.score_ == pytest.approx(min(losses), abs=1e-12)
     assert calibrator.score(LOGITS, LABELS) == pytest.approx(min(losses), abs=1e-12)
     assert calibrator.gamma_ == 0.0
@@ -182,14 +182,14 @@ def test_extreme_data_fit_without_nan(name):
         assert np.isfinite(fts.predict_log_proba(logits)).all()
 
 
-def test_all_right_data_end_at_the_smallest_temperature_and_say_so():
+def test_all_right_data_stop_at_the_smallest_temperature_and_report_it():
     ts = TemperatureScaling().fit(*SETS["all right"])
     assert (ts.temperature_, ts.bound_hit_) == (0.01, "low")
 
 
-def test_all_wrong_data_end_at_the_largest_temperature_and_say_so():
+def test_all_misclassified_data_stop_at_the_largest_temperature_and_report_it():
     ts = TemperatureScaling().fit(*SETS["all wrong"])
-    assert (ts.temperature_, ts.bound_hit_) == (5.0, "high")
+    assert (ts.temperature_, ts.bound_hit_, ts.boundaries_) == (5.0, "high", {"temperature": "high"})
 
 
 def test_constant_logits_predict_the_uniform_distribution_at_any_temperature():
@@ -221,6 +221,56 @@ def test_unknown_arguments_are_named():
         FocalTemperatureScaling("ece", search="continuous").fit(LOGITS, LABELS)
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_a_stored_fit_predicts_the_same_bits(name):
+    original = fitted(name)
+    record = json.loads(json.dumps(original.to_record()))
+    restored = load_calibrator(record)
+    assert type(restored) is type(original)
+    np.testing.assert_array_equal(restored.predict_proba(TEST_LOGITS), original.predict_proba(TEST_LOGITS))
+    np.testing.assert_array_equal(
+        restored.predict_log_proba(TEST_LOGITS), original.predict_log_proba(TEST_LOGITS)
+    )
+    assert record == restored.to_record()
+    assert record["method"] == name
+    assert (restored.score_, restored.evaluations_, restored.boundaries_) == (
+        original.score_,
+        original.evaluations_,
+        original.boundaries_,
+    )
+
+
+def test_method_criterion_and_parameters_are_enough_to_predict():
+    record = {"method": "fts", "criterion": "ece", "parameters": {"gamma": 2.0, "temperature": 1.5}}
+    expected = psi(softmax(TEST_LOGITS, 1.5), 2.0)
+    np.testing.assert_allclose(load_calibrator(record).predict_proba(TEST_LOGITS), expected, atol=1e-12)
+
+
+def test_a_calibrator_takes_from_the_context_what_its_constructor_has():
+    context = Context("ece", 3.0, (0.5, 1.0), TEMPERATURES, bins=7, adaece="authors")
+    fts = FocalTemperatureScaling.from_context(context)
+    assert (fts.criterion, fts.gammas, fts.search) == ("ece", (0.5, 1.0), "grid")
+    assert (fts.bins, fts.adaece, fts.temperatures.tolist()) == (7, "authors", TEMPERATURES.tolist())
+    assert calibrator_class("fts-line").from_context(context).search == "line"
+    assert RecoveryThenTemperature.from_context(context).training_gamma == 3.0
+    assert Uncalibrated.from_context(context).criterion is None
+    assert TemperatureScaling.from_context(Context()).temperatures.tolist() == list(K24_TEMPERATURES)
+
+
+def test_an_undeclared_calibrator_has_no_record():
+    class Undeclared(TemperatureScaling):
+        pass
+
+    with pytest.raises(ValueError, match="Undeclared is not declared as a calibrator; put @calibrator"):
+        Undeclared().fit(LOGITS, LABELS).to_record()
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].needs_training_gamma])
+def test_a_missing_training_gamma_is_named(name):
+    with pytest.raises(ValueError, match="training_gamma is None; give the gamma of the focal loss"):
+        calibrator_class(name)().fit(LOGITS, LABELS)
+
+
 def test_every_method_of_the_catalogue_names_a_calibrator():
-    for method in METHODS.values():
-        assert issubclass(getattr(calibrators, method.class_name), Calibrator)
+    for name in METHODS:
+        assert issubclass(calibrator_class(name), Calibrator)

@@ -44,7 +44,7 @@ def assert_is_the_run(logits, reverse=False):
 
 def test_npz(tmp_path):
     np.savez(tmp_path / "x.npz", **ARRAYS, meta="where it came from")
-    imported = imports.read(tmp_path / "x.npz", "logits")
+    imported = imports.import_logits(tmp_path / "x.npz", "logits")
     assert_is_the_run(imported.logits)
     assert imported.warnings == ()
     assert len(imported.checksum) == 64
@@ -54,23 +54,23 @@ def test_safetensors_with_names_the_other_way_round(tmp_path):
     save_file(
         {"_".join(name.split("_")[::-1]): value for name, value in ARRAYS.items()}, tmp_path / "x.safetensors"
     )
-    assert_is_the_run(imports.read(tmp_path / "x.safetensors", "logits").logits)
+    assert_is_the_run(imports.import_logits(tmp_path / "x.safetensors", "logits").logits)
 
 
 def test_csv_keeps_every_digit(tmp_path):
     table().to_csv(tmp_path / "x.csv", index=False)
-    assert_is_the_run(imports.read(tmp_path / "x.csv", "logits").logits, reverse=True)
+    assert_is_the_run(imports.import_logits(tmp_path / "x.csv", "logits").logits, reverse=True)
 
 
 def test_parquet(tmp_path):
     table().to_parquet(tmp_path / "x.parquet", index=False)
-    assert_is_the_run(imports.read(tmp_path / "x.parquet", "logits").logits, reverse=True)
+    assert_is_the_run(imports.import_logits(tmp_path / "x.parquet", "logits").logits, reverse=True)
 
 
 def test_labels_may_be_names_of_class_columns(tmp_path):
     names = np.array(["cat", "dog", "emu"])[np.concatenate([VAL[1], TEST[1]])]
     table(labels=names).to_csv(tmp_path / "x.csv", index=False)
-    assert_is_the_run(imports.read(tmp_path / "x.csv", "logits").logits, reverse=True)
+    assert_is_the_run(imports.import_logits(tmp_path / "x.csv", "logits").logits, reverse=True)
 
 
 def test_labels_mean_the_numbers_that_class_columns_are_named_by(tmp_path):
@@ -78,7 +78,7 @@ def test_labels_mean_the_numbers_that_class_columns_are_named_by(tmp_path):
     table(columns=("1", "2", "3"), labels=np.concatenate([VAL[1], TEST[1]]) + 1).to_csv(
         tmp_path / "x.csv", index=False
     )
-    assert_is_the_run(imports.read(tmp_path / "x.csv", "logits").logits, reverse=True)
+    assert_is_the_run(imports.import_logits(tmp_path / "x.csv", "logits").logits, reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_labels_mean_the_numbers_that_class_columns_are_named_by(tmp_path):
 )
 def test_class_columns_may_be_numbered_or_not(tmp_path, columns):
     table(columns).to_csv(tmp_path / "x.csv", index=False)
-    assert_is_the_run(imports.read(tmp_path / "x.csv", "logits").logits, reverse=True)
+    assert_is_the_run(imports.import_logits(tmp_path / "x.csv", "logits").logits, reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_whole_numbers_of_all_classes_of_a_reference_class_and_of_numbered_class
 ):
     changed = change(table())
     changed.to_csv(tmp_path / "x.csv", index=False)
-    val = imports.read(tmp_path / "x.csv", "logits").logits.val.logits
+    val = imports.import_logits(tmp_path / "x.csv", "logits").logits.val.logits
     expected = changed[changed["split"] == "val"].drop(columns=["label", "split"])
     np.testing.assert_array_equal(val, expected)
 
@@ -118,19 +118,19 @@ def test_a_class_of_zeros_and_ones_may_be_a_probability(tmp_path):
     frame = pd.DataFrame(probabilities, columns=["cat", "dog", "emu"])
     frame = frame.assign(label=[0, 1] * 10, split=["val"] * 10 + ["test"] * 10)
     frame.to_csv(tmp_path / "x.csv", index=False)
-    logits = imports.read(tmp_path / "x.csv", "probabilities").logits
+    logits = imports.import_logits(tmp_path / "x.csv", "probabilities").logits
     np.testing.assert_allclose(softmax(logits.val.logits), probabilities[:10], atol=1e-15)
 
 
 def test_a_row_index_is_no_class(tmp_path):
     table().to_csv(tmp_path / "x.csv")
     with pytest.raises(UserError, match=r"column 'Unnamed: 0' is a row index, .*with index=False"):
-        imports.read(tmp_path / "x.csv", "logits")
+        imports.import_logits(tmp_path / "x.csv", "logits")
     table().assign(**{"": 0.5}).to_parquet(tmp_path / "x.parquet", index=False)
     with pytest.raises(UserError, match=r"column '' is a row index, .*with index=False"):
-        imports.read(tmp_path / "x.parquet", "logits")
+        imports.import_logits(tmp_path / "x.parquet", "logits")
     table().to_parquet(tmp_path / "x.parquet")
-    assert_is_the_run(imports.read(tmp_path / "x.parquet", "logits").logits, reverse=True)
+    assert_is_the_run(imports.import_logits(tmp_path / "x.parquet", "logits").logits, reverse=True)
 
 
 def test_columns_of_the_same_name_are_told(tmp_path):
@@ -138,13 +138,13 @@ def test_columns_of_the_same_name_are_told(tmp_path):
     columns = [pa.array([1.5, 2.0]), pa.array([0.5, 1.0]), pa.array([0, 1]), pa.array(["val", "test"])]
     pq.write_table(pa.table(columns, names=names), tmp_path / "x.parquet")
     with pytest.raises(UserError, match="has the column 'cat' more than once; allowed: each once; rename"):
-        imports.read(tmp_path / "x.parquet", "logits")
+        imports.import_logits(tmp_path / "x.parquet", "logits")
 
 
 def test_posterior_and_float16_are_kept_as_float32(tmp_path):
     half = {key: value.astype(np.float16) if "logits" in key else value for key, value in ARRAYS.items()}
     np.savez(tmp_path / "x.npz", **half, val_posterior=softmax(VAL[0]))
-    logits = imports.read(tmp_path / "x.npz", "logits").logits
+    logits = imports.import_logits(tmp_path / "x.npz", "logits").logits
     assert logits.val.logits.dtype == np.float32
     np.testing.assert_array_equal(logits.val.logits, half["val_logits"].astype(np.float32))
     np.testing.assert_array_equal(logits.val.posterior, softmax(VAL[0]))
@@ -154,7 +154,7 @@ def test_posterior_and_float16_are_kept_as_float32(tmp_path):
 def test_declared_probabilities_become_their_logarithms(tmp_path):
     arrays = {key: softmax(value) if "logits" in key else value for key, value in ARRAYS.items()}
     np.savez(tmp_path / "x.npz", **arrays)
-    imported = imports.read(tmp_path / "x.npz", "probabilities")
+    imported = imports.import_logits(tmp_path / "x.npz", "probabilities")
     np.testing.assert_allclose(softmax(imported.logits.val.logits), softmax(VAL[0]), atol=1e-15)
     assert imported.warnings == ()
 
@@ -166,7 +166,7 @@ def test_saturated_probabilities_are_read_with_a_warning(tmp_path):
     }
     assert np.count_nonzero(arrays["val_logits"] == 0) > 0
     np.savez(tmp_path / "x.npz", **arrays)
-    imported = imports.read(tmp_path / "x.npz", "probabilities")
+    imported = imports.import_logits(tmp_path / "x.npz", "probabilities")
     assert np.isfinite(imported.logits.val.logits).all()
     assert len(imported.warnings) == 2
     assert "val_logits" in imported.warnings[0]
@@ -178,7 +178,7 @@ def test_undeclared_probabilities_are_refused(tmp_path):
     arrays = {key: softmax(value) if "logits" in key else value for key, value in ARRAYS.items()}
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(UserError, match=r"look like probabilities; .* `kind: probabilities`"):
-        imports.read(tmp_path / "x.npz", "logits")
+        imports.import_logits(tmp_path / "x.npz", "logits")
 
 
 @pytest.mark.parametrize("change", [lambda probs: probs.round(2), lambda probs: 0.9 * probs])
@@ -186,7 +186,7 @@ def test_probabilities_that_were_rounded_or_lost_a_class_are_refused_as_logits(t
     arrays = {key: change(softmax(value)) if "logits" in key else value for key, value in ARRAYS.items()}
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(UserError, match=r"that sum to \S+ to \S+: they look like probabilities"):
-        imports.read(tmp_path / "x.npz", "logits")
+        imports.import_logits(tmp_path / "x.npz", "logits")
 
 
 def test_logits_between_0_and_1_are_accepted(tmp_path):
@@ -194,14 +194,14 @@ def test_logits_between_0_and_1_are_accepted(tmp_path):
     assert all(value.min() > 0 and value.max() < 1 for key, value in arrays.items() if "logits" in key)
     np.savez(tmp_path / "x.npz", **arrays)
     np.testing.assert_array_equal(
-        imports.read(tmp_path / "x.npz", "logits").logits.val.logits, arrays["val_logits"]
+        imports.import_logits(tmp_path / "x.npz", "logits").logits.val.logits, arrays["val_logits"]
     )
 
 
 def test_logits_declared_as_probabilities_are_refused(tmp_path):
     np.savez(tmp_path / "x.npz", **ARRAYS)
     with pytest.raises(UserError, match="declared as probabilities but has values from"):
-        imports.read(tmp_path / "x.npz", "probabilities")
+        imports.import_logits(tmp_path / "x.npz", "probabilities")
 
 
 class Payload:
@@ -217,14 +217,14 @@ def test_pickles_are_refused_and_never_run(tmp_path, monkeypatch, suffix):
     path = tmp_path / f"x{suffix}"
     path.write_bytes(pickle.dumps(Payload()))
     with pytest.raises(UserError, match="run code when"):
-        imports.read(path, "logits")
+        imports.import_logits(path, "logits")
     assert not (tmp_path / "executed").exists()
 
 
 def test_object_arrays_are_refused(tmp_path):
     np.savez(tmp_path / "x.npz", **{**ARRAYS, "val_labels": np.array([None] * 12, dtype=object)})
     with pytest.raises(UserError, match="holds pickled objects"):
-        imports.read(tmp_path / "x.npz", "logits")
+        imports.import_logits(tmp_path / "x.npz", "logits")
 
 
 def corrupted(**changes):
@@ -271,12 +271,12 @@ def with_value(array, index, value):
 def test_faulty_arrays_are_named(tmp_path, arrays, message):
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(UserError, match=message):
-        imports.read(tmp_path / "x.npz", "logits")
+        imports.import_logits(tmp_path / "x.npz", "logits")
 
 
 def test_whole_float_labels_are_accepted(tmp_path):
     np.savez(tmp_path / "x.npz", **corrupted(val_labels=VAL[1].astype(np.float32)))
-    assert_is_the_run(imports.read(tmp_path / "x.npz", "logits").logits)
+    assert_is_the_run(imports.import_logits(tmp_path / "x.npz", "logits").logits)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,10 @@ def test_whole_float_labels_are_accepted(tmp_path):
             lambda t: t.set_axis(["logit_0", "logit_1", "prob_0", "label", "split"], axis=1),
             "column 'prob_0' is not numbered as the class columns 'logit_0' to 'logit_1' are",
         ),
-        (lambda t: t.assign(label="cow"), "column 'label' has 'cow', which is no class column; allowed: cat"),
+        (
+            lambda t: t.assign(label="cow"),
+            "column 'label' has 'cow', which is not a class column; allowed: cat",
+        ),
         (lambda t: t.assign(label=7), "val_labels goes from 7 to 7; labels must be integers 0..2"),
         (lambda t: t.assign(cat=np.nan), r"val_logits\[0, 0\] is nan"),
         (lambda t: t.assign(split="val"), r"test_logits has shape \(0, 3\)"),
@@ -308,7 +311,7 @@ def test_whole_float_labels_are_accepted(tmp_path):
 def test_faulty_tables_are_named(tmp_path, change, message):
     change(table()).to_csv(tmp_path / "x.csv", index=False)
     with pytest.raises(UserError, match=message):
-        imports.read(tmp_path / "x.csv", "logits")
+        imports.import_logits(tmp_path / "x.csv", "logits")
 
 
 @pytest.mark.parametrize(
@@ -327,14 +330,14 @@ def test_faulty_tables_are_named(tmp_path, change, message):
 def test_unreadable_files_are_named(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message):
-        imports.read(tmp_path / name, "logits")
+        imports.import_logits(tmp_path / name, "logits")
 
 
 def test_an_array_without_a_name_is_refused(tmp_path):
     with (tmp_path / "x.npz").open("wb") as file:
         np.save(file, VAL[0])
     with pytest.raises(UserError, match="holds one array without a name"):
-        imports.read(tmp_path / "x.npz", "logits")
+        imports.import_logits(tmp_path / "x.npz", "logits")
 
 
 def test_a_member_that_is_no_array_is_refused(tmp_path):
@@ -342,24 +345,24 @@ def test_a_member_that_is_no_array_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.npz", "a") as archive:
         archive.writestr("readme.txt", "what these are")
     with pytest.raises(UserError, match=r"holds 'readme\.txt', which is not an array; .*remove it"):
-        imports.read(tmp_path / "x.npz", "logits")
+        imports.import_logits(tmp_path / "x.npz", "logits")
 
 
 def test_missing_file_and_unknown_kind_are_named(tmp_path):
-    with pytest.raises(UserError, match="is no file; allowed: an existing file"):
-        imports.read(tmp_path / "x.npz", "logits")
-    with pytest.raises(UserError, match="does not exist"):
-        logits_io.load(tmp_path / "x.npz")
+    with pytest.raises(UserError, match="does not exist; allowed: an existing file"):
+        imports.import_logits(tmp_path / "x.npz", "logits")
+    with pytest.raises(UserError, match=r"x\.npz .*correct the path"):
+        logits_io.read_logits(tmp_path / "x.npz")
     with pytest.raises(UserError, match="kind is 'scores'; allowed: logits, probabilities"):
-        imports.read(tmp_path / "x.npz", "scores")
+        imports.import_logits(tmp_path / "x.npz", "scores")
 
 
 def test_written_logits_read_back_and_have_the_same_bytes(tmp_path):
     original = RunLogits(Split(*VAL, softmax(VAL[0])), Split(*TEST))
     for name in ("a.npz", "b.npz"):
-        logits_io.write(tmp_path / name, original)
+        logits_io.write_logits(tmp_path / name, original)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-    loaded = logits_io.load(tmp_path / "a.npz")
+    loaded = logits_io.read_logits(tmp_path / "a.npz")
     assert_is_the_run(loaded)
     np.testing.assert_array_equal(loaded.val.posterior, original.val.posterior)
 
@@ -383,7 +386,7 @@ def test_entry_point_writes_logits_and_record(tmp_path):
     output, record = tmp_path / "logits.npz", tmp_path / "run.json"
     spec = spec_of(tmp_path / "x.npz")
     import_logits.main(["--spec", spec, "--output", str(output), "--record", str(record)])
-    assert_is_the_run(logits_io.load(output))
+    assert_is_the_run(logits_io.read_logits(output))
     content = json.loads(record.read_text())
     assert content["status"] == "ok"
     assert content["spec"] == json.loads(spec)
@@ -415,5 +418,5 @@ def test_entry_point_tells_a_mistake_in_one_line(tmp_path, capsys):
         str(tmp_path / "b"),
     ]
     assert run(import_logits.main, arguments) == 2
-    assert capsys.readouterr().err.startswith("error: nowhere.npz is no file")
+    assert capsys.readouterr().err.startswith("error: nowhere.npz does not exist")
     assert not (tmp_path / "a").exists()

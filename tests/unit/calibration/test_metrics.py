@@ -3,6 +3,8 @@ import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from focalcal.calibration import metrics
+from focalcal.calibration.catalogue import METRICS
+from focalcal.calibration.metrics import Predictions
 from tests.unit.calibration.logit_sets import noisy
 
 # Five samples, two classes. Confidences .9 .8 .7 .6 .6; right: yes no yes yes no.
@@ -91,11 +93,10 @@ def test_classwise_ece_counts_a_label_of_probability_zero():
 
 
 def test_s99_by_hand():
-    probs = np.array([[0.995, 0.005], [0.001, 0.999], [0.99, 0.01], [0.5, 0.5]])
-    assert metrics.s99(probs, [0, 0, 0, 0]) == (0.5, 0.5)
-    share, accuracy = metrics.s99(PROBS, LABELS)
-    assert share == 0.0
-    assert np.isnan(accuracy)
+    probs, labels = np.array([[0.995, 0.005], [0.001, 0.999], [0.99, 0.01], [0.5, 0.5]]), [0, 0, 0, 0]
+    assert (metrics.s99_share(probs, labels), metrics.s99_accuracy(probs, labels)) == (0.5, 0.5)
+    assert metrics.s99_share(PROBS, LABELS) == 0.0
+    assert np.isnan(metrics.s99_accuracy(PROBS, LABELS))
 
 
 def test_agreement_with_scikit_learn():
@@ -120,7 +121,7 @@ def test_equal_width_ece_matches_a_loop_over_bins():
 
 def test_nll_of_probability_zero_is_infinite_and_of_logs_is_not():
     assert metrics.nll(np.array([[1.0, 0.0]]), [1]) == np.inf
-    assert metrics.nll_of_logs(np.array([[0.0, -1000.0]]), np.array([1])) == 1000.0
+    assert metrics.nll(Predictions.from_logs(np.array([[0.0, -1000.0]]), [1]), [1]) == 1000.0
 
 
 def test_perfect_predictions_score_zero():
@@ -170,20 +171,54 @@ def test_bad_binning_is_named(arguments, message):
 
 
 @pytest.mark.parametrize("variant", metrics.MASS_VARIANTS)
-def test_all_metrics_at_once_are_what_each_function_returns(variant):
+@pytest.mark.parametrize("name", METRICS)
+def test_shared_predictions_give_what_each_function_returns_for_arrays(name, variant):
     logits, labels = noisy(700, 5, 2.0, seed=3)
     log_probs = np.log(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))
-    probs = np.exp(log_probs)
-    share, confident_accuracy = metrics.s99(probs, labels)
-    assert metrics.all_of_logs(log_probs, labels, 15, variant) == {
-        "accuracy": metrics.accuracy(probs, labels),
-        "error": metrics.error(probs, labels),
-        "nll": metrics.nll_of_logs(log_probs, labels),
-        "brier": metrics.brier(probs, labels),
-        "ece": metrics.ece(probs, labels),
-        "adaece": metrics.ece(probs, labels, binning="mass", variant=variant),
-        "mce": metrics.mce(probs, labels),
-        "classwise_ece": metrics.classwise_ece(probs, labels),
-        "s99_share": share,
-        "s99_accuracy": confident_accuracy,
-    }
+    shared = Predictions.from_logs(log_probs, labels)
+    for other in METRICS:  # whatever was computed before
+        metrics.metric_value(other, shared, 10, variant)
+    options = {"bins": 10} if name in {"ece", "adaece", "mce", "classwise_ece"} else {}
+    options |= {"variant": variant} if name == "adaece" else {}
+    expected = getattr(metrics, name)(np.exp(log_probs), labels, **options)
+    value = metrics.metric_value(name, shared, 10, variant)
+    assert value == (pytest.approx(expected, rel=1e-15) if name == "nll" else expected)
+
+
+def test_predictions_by_hand():
+    predictions = Predictions(PROBS, LABELS)
+    assert predictions.confidence.tolist() == [0.9, 0.8, 0.7, 0.6, 0.6]
+    assert predictions.correct.tolist() == [True, False, True, True, False]
+    np.testing.assert_allclose(np.exp(predictions.label_logs), [0.9, 0.2, 0.7, 0.6, 0.4], rtol=1e-15)
+    counts, gaps = predictions.gaps(4, "width", "split")
+    assert counts.tolist() == [0, 0, 3, 2]
+    np.testing.assert_allclose(gaps, [0, 0, -0.1, 0.7])
+
+
+def test_reliability_bins_by_hand():
+    confidence = np.array([0.2, 0.5, 0.51, 0.9, 1.0])
+    correct = np.array([True, False, True, True, False])
+    bins = metrics.reliability_bins(confidence, correct, 2)
+    assert bins["count"] == [2, 3], "0.5 belongs to the lower bin (low, high]"
+    assert bins["confidence"] == pytest.approx([0.35, 2.41 / 3])
+    assert bins["accuracy"] == pytest.approx([0.5, 2 / 3])
+
+
+def test_empty_reliability_bins_have_no_means():
+    bins = metrics.reliability_bins(np.array([0.9]), np.array([True]), 4)
+    assert bins == {"count": [0, 0, 0, 1], "confidence": [None] * 3 + [0.9], "accuracy": [None] * 3 + [1.0]}
+
+
+def test_reliability_bins_give_the_ece():
+    probs, labels = random_probs(300, 4)
+    predictions = Predictions(probs, labels)
+    bins = metrics.reliability_bins(predictions.confidence, predictions.correct, 10)
+    gaps = [
+        count * abs(confidence - accuracy)
+        for count, confidence, accuracy in zip(
+            bins["count"], bins["confidence"], bins["accuracy"], strict=True
+        )
+        if count
+    ]
+    assert sum(bins["count"]) == 300
+    assert sum(gaps) / 300 == pytest.approx(metrics.ece(probs, labels, 10), abs=1e-12)

@@ -22,7 +22,7 @@ def reference(name):
     found = [path for path in paths if "FOCALCAL_REFERENCE_DATA" in os.environ and path.is_file()]
     if not found:
         pytest.skip(f"FOCALCAL_REFERENCE_DATA has no {name}.npz")
-    return logits_io.load(found[0])
+    return logits_io.read_logits(found[0])
 
 
 def percent(value):

@@ -3,15 +3,17 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
-from focalcal.calibration import logits_io
-from focalcal.calibration import run as engine
-from focalcal.calibration.catalogue import METHODS, METRICS
-from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.calibrators import Calibrator, load_calibrator
+from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
+from focalcal.calibration.fit import Fit
+from focalcal.calibration.logits_io import RunLogits, Split, write_logits
+from focalcal.calibration.run import calibrate, write_calibration
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.errors import UserError
 from tests.unit.calibration.logit_sets import brute_force, like_a_network
-from workflow_scripts import calibrate
+from workflow_scripts import calibrate as calibrate_script
 
 RUN = {"dataset": "toy", "model": "mlp", "loss": "focal-2", "seed": 3, "gamma": 2.0}
 SPEC = {
@@ -33,7 +35,7 @@ def run_logits(seed=0, classes=5):
 
 @pytest.fixture(scope="module")
 def result():
-    return engine.calibrate(run_logits(), SPEC)
+    return calibrate(run_logits(), SPEC)
 
 
 def test_rows_have_the_contract_columns_and_cover_every_method_split_and_metric(result):
@@ -84,7 +86,7 @@ def test_fits_record_cost_and_bounds(result):
     assert fits["ts", "ece"]["evaluations"] == 30
     assert fits["fts", "ece"]["evaluations"] == 90
     assert fits["fts-line", "ece"]["evaluations"] == 90
-    assert all(fit["bound_hit"] in ("none", "low", "high") for fit in fits.values())
+    assert all(fit["boundaries"] == {} for fit in fits.values() if fit["criterion"] is None)
     assert result.fits["not_applicable"] == []
 
 
@@ -101,7 +103,7 @@ def test_surfaces_are_those_of_brute_force_with_gamma_zero_first(result):
 
 def test_methods_that_need_a_training_gamma_are_recorded_as_not_applicable():
     spec = {**SPEC, "run": {**RUN, "loss": "ce", "gamma": None}}
-    result = engine.calibrate(run_logits(), spec)
+    result = calibrate(run_logits(), spec)
     skipped = {entry["method"]: entry["reason"] for entry in result.fits["not_applicable"]}
     assert set(skipped) == {name for name, method in METHODS.items() if method.needs_training_gamma}
     assert "loss 'ce' is not focal loss of one known gamma" in skipped["psi"]
@@ -111,10 +113,46 @@ def test_methods_that_need_a_training_gamma_are_recorded_as_not_applicable():
 def test_undefined_metrics_have_no_row():
     """Logits so flat that no confidence exceeds 0.99."""
     val, test = (Split(split.logits * 1e-3, split.labels) for split in (run_logits().val, run_logits().test))
-    result = engine.calibrate(RunLogits(val, test), {**SPEC, "methods": ["none"]})
+    result = calibrate(RunLogits(val, test), {**SPEC, "methods": ["none"]})
     values = {row["metric"]: row["value"] for row in result.rows}
     assert values["s99_share"] == 0.0
     assert "s99_accuracy" not in values
+
+
+class ClassBias(Calibrator):
+    """Adds to each logit the logarithm of how much more frequent its class is than predicted."""
+
+    criterion = "nll"
+
+    def _search(self, objective):
+        counts = np.bincount(objective.labels, minlength=objective.logits.shape[1])
+        predicted = np.exp(log_softmax(objective.logits, axis=1)).sum(axis=0)
+        return Fit({"bias": np.log(counts / predicted)})
+
+    def predict_log_proba(self, logits):
+        return log_softmax(logits + np.asarray(self.parameters["bias"]), axis=1)
+
+
+def first_class(probs, _labels, bins):
+    """Return the mean probability of class 0, plus the number of bins."""
+    return float(np.mean(probs.probs[:, 0])) + bins
+
+
+def test_a_calibrator_without_gamma_and_temperature_and_a_new_metric_need_nothing_but_themselves(monkeypatch):
+    monkeypatch.setitem(METHODS, "bias", Method("bias", __name__, "ClassBias", "Bias", criteria=("nll",)))
+    monkeypatch.setitem(METRICS, "first_class", Metric("first_class", __name__, "First class"))
+    logits = run_logits()
+    result = calibrate(logits, {**SPEC, "methods": ["bias"]})
+    assert {row["metric"] for row in result.rows} == set(METRICS)
+    assert {(row["criterion"], row["gamma"], row["temperature"]) for row in result.rows} == {
+        ("nll", None, None)
+    }
+    (fit,) = json.loads(json.dumps(result.fits))["fits"]
+    assert (len(fit["parameters"]["bias"]), fit["boundaries"], fit["validation_score"]) == (5, {}, None)
+    values = {(row["split"], row["metric"]): row["value"] for row in result.rows}
+    assert fit["test_score"] == values["test", "nll"]
+    probs = load_calibrator(fit).predict_proba(logits.test.logits)
+    assert values["test", "first_class"] == probs[:, 0].mean() + 15
 
 
 @pytest.mark.parametrize(
@@ -138,13 +176,13 @@ def test_undefined_metrics_have_no_row():
 )
 def test_wrong_settings_are_one_line_user_errors(change, message):
     with pytest.raises(UserError, match=message):
-        engine.calibrate(run_logits(), {**SPEC, **change})
+        calibrate(run_logits(), {**SPEC, **change})
 
 
 def test_entry_point_writes_the_same_bytes_every_time(tmp_path):
-    logits_io.write(tmp_path / "logits.npz", run_logits())
+    write_logits(tmp_path / "logits.npz", run_logits())
     for number in (1, 2):
-        calibrate.main(
+        calibrate_script.main(
             [
                 "--spec",
                 json.dumps(SPEC),
@@ -164,7 +202,7 @@ def test_entry_point_writes_the_same_bytes_every_time(tmp_path):
 
 def test_files_can_be_read_back(tmp_path, result):
     origin = {"spec": SPEC}
-    engine.write(result, origin, tmp_path / "m.csv", tmp_path / "f.json", tmp_path / "s.npz")
+    write_calibration(result, origin, tmp_path / "m.csv", tmp_path / "f.json", tmp_path / "s.npz")
     with (tmp_path / "m.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["value"]) for row in rows] == [row["value"] for row in result.rows]

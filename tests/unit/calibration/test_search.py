@@ -23,6 +23,10 @@ class Surface:
         return {"nll": self.values, "ece": self.values, "adaece": self.values}
 
 
+def point(fit):
+    return fit.parameters["gamma"], fit.parameters["temperature"]
+
+
 def test_k24_grids_are_the_nearest_floats_of_their_decimals():
     assert len(search.K24_TEMPERATURES) == 500
     assert search.K24_TEMPERATURES[28] == 0.29
@@ -41,15 +45,17 @@ def test_temperature_grid_ends_at_or_before_stop(arguments, expected):
 
 def test_grid_search_takes_the_first_of_equal_minima_by_gamma_then_temperature():
     fit = search.grid_search(Surface([[3, 2, 1], [1, 1, 5]]), "nll", (0.5, -0.5), np.array([0.1, 0.2, 0.3]))
-    assert (fit.gamma, fit.temperature, fit.score, fit.evaluations) == (0.5, 0.3, 1.0, 6)
-    assert fit.temperature_bound == "high"
+    assert (fit.parameters, fit.score, fit.evaluations) == ({"gamma": 0.5, "temperature": 0.3}, 1.0, 6)
+    assert fit.boundaries == {"gamma": "high", "temperature": "high"}
 
 
-@pytest.mark.parametrize(("values", "bound"), [([1, 2, 3], "low"), ([2, 1, 3], "none"), ([3, 2, 1], "high")])
-def test_grid_search_records_a_bound_hit(values, bound):
-    assert (
-        search.grid_search(Surface([values]), "ece", (0.0,), np.arange(1.0, 4.0)).temperature_bound == bound
-    )
+@pytest.mark.parametrize(
+    ("values", "boundaries"),
+    [([1, 2, 3], {"temperature": "low"}), ([2, 1, 3], {}), ([3, 2, 1], {"temperature": "high"})],
+)
+def test_grid_search_records_the_boundary_it_stopped_at(values, boundaries):
+    fit = search.grid_search(Surface([values]), "ece", (0.0,), np.arange(1.0, 4.0))
+    assert fit.boundaries == boundaries
 
 
 def test_bound_hit_of_a_single_value_is_none():
@@ -69,7 +75,7 @@ def test_grid_search_finds_the_brute_force_minimum(criterion):
     fit = search.grid_search(Objective(logits, labels), criterion, (-0.5, 0.5, 2.0), temperatures)
     slow = brute_force(logits, labels, [-0.5, 0.5, 2.0], list(temperatures))[criterion]
     row, column = np.unravel_index(slow.argmin(), slow.shape)
-    assert (fit.gamma, fit.temperature) == ((-0.5, 0.5, 2.0)[row], temperatures[column])
+    assert fit.parameters == {"gamma": (-0.5, 0.5, 2.0)[row], "temperature": temperatures[column]}
     assert fit.score == pytest.approx(slow.min(), abs=1e-12)
 
 
@@ -78,9 +84,10 @@ def test_line_search_costs_three_temperature_scalings_and_stays_on_the_line():
     fit = search.line_search(objective, "nll", (0.3, -0.5, 2.0), TEMPERATURES)
     ends = [search.grid_search(objective, "nll", (gamma,), TEMPERATURES) for gamma in (0.0, 1.0)]
     assert fit.evaluations == 3 * len(TEMPERATURES)
-    on_line = ends[0].temperature + fit.gamma * (ends[1].temperature - ends[0].temperature)
-    assert fit.temperature == pytest.approx(on_line, abs=1e-12)
-    assert fit.score == pytest.approx(objective.points([fit.gamma], [fit.temperature])["nll"][0], abs=1e-13)
+    gamma, temperature = point(fit)
+    low, high = (point(end)[1] for end in ends)
+    assert temperature == pytest.approx(low + gamma * (high - low), abs=1e-12)
+    assert fit.score == pytest.approx(objective.points([gamma], [temperature])["nll"][0], abs=1e-13)
 
 
 @pytest.mark.parametrize("criterion", ["nll", "ece", "adaece"])
@@ -91,7 +98,7 @@ def test_line_search_is_never_worse_than_at_the_two_gammas_of_its_line(criterion
     line = search.line_search(objective, criterion, (-0.5, 5.0), temperatures)
     ends = [search.grid_search(objective, criterion, (gamma,), temperatures) for gamma in (0.0, 1.0)]
     best = min(ends, key=lambda fit: fit.score)
-    assert (line.gamma, line.temperature, line.score) == (best.gamma, best.temperature, best.score)
+    assert (line.parameters, line.score) == (best.parameters, best.score)
 
 
 @pytest.mark.parametrize("criterion", ["nll", "ece", "adaece"])
@@ -101,7 +108,7 @@ def test_line_search_is_never_worse_than_temperature_scaling(name, criterion):
     line = search.line_search(objective, criterion, search.K24_GAMMAS, TEMPERATURES)
     plain = search.grid_search(objective, criterion, (0.0,), TEMPERATURES)
     assert line.score <= plain.score
-    assert TEMPERATURES[0] <= line.temperature <= TEMPERATURES[-1]
+    assert TEMPERATURES[0] <= point(line)[1] <= TEMPERATURES[-1]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +137,8 @@ def test_continuous_search_is_at_least_as_good_as_a_fine_grid(name):
     fit = search.continuous_search(objective, "nll", (-0.5, 5.0), TEMPERATURES)
     fine = objective.nll(np.linspace(-0.5, 5.0, 111), np.linspace(TEMPERATURES[0], TEMPERATURES[-1], 400))
     assert fit.score <= fine.min() + 1e-12
-    assert -0.5 <= fit.gamma <= 5.0
-    assert TEMPERATURES[0] <= fit.temperature <= TEMPERATURES[-1]
+    assert -0.5 <= point(fit)[0] <= 5.0
+    assert TEMPERATURES[0] <= point(fit)[1] <= TEMPERATURES[-1]
     assert fit.evaluations < 2000
 
 
@@ -183,11 +190,11 @@ def test_quadratic_minimum_over_a_rectangle_beats_a_grid_of_points(seed):
     assert gradient @ best + 0.5 * best @ hessian @ best <= values.min() + 1e-12
 
 
-def test_continuous_search_records_both_bound_hits():
+def test_continuous_search_records_the_boundaries_it_stopped_at():
     logits, labels = SETS["all right"]
     fit = search.continuous_search(Objective(logits, labels), "nll", (0.0, 1.0), np.array([0.5, 1.0, 2.0]))
-    assert (fit.temperature, fit.temperature_bound) == (0.5, "low")
-    assert fit.gamma_bound in ("none", "high")
+    assert (point(fit)[1], fit.boundaries["temperature"]) == (0.5, "low")
+    assert fit.boundaries.get("gamma", "high") == "high"
     assert fit.score <= Objective(logits, labels).nll([1.0], [0.5])[0, 0] + 1e-12
 
 
@@ -205,7 +212,7 @@ def test_focal_loss_search_with_gamma_zero_is_temperature_scaling_by_nll():
     objective = Objective(*SETS["moderate"])
     focal = search.focal_loss_search(objective, 0.0, TEMPERATURES)
     plain = search.grid_search(objective, "nll", (0.0,), TEMPERATURES)
-    assert focal.temperature == plain.temperature
+    assert focal.parameters == plain.parameters
     assert focal.score == pytest.approx(plain.score, abs=1e-12)
 
 

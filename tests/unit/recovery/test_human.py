@@ -26,9 +26,9 @@ def test_a_npy_and_a_npz_file(tmp_path):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (HUMAN[:3], r"shape \(3, 3\); allowed: \(4, 3\), a row a test sample"),
+        (HUMAN[:3], r"shape \(3, 3\); allowed: \(4, 3\), one row per test sample"),
         (np.full((4, 2), 0.5), r"shape \(4, 2\)"),
-        (HUMAN[0], r"shape \(3,\) and dtype float64; allowed: numbers, a row a test sample"),
+        (HUMAN[0], r"shape \(3,\) and dtype float64; allowed: numbers, one row per test sample"),
         (HUMAN.astype(str), "dtype <U"),
         (50 * HUMAN, "row sums from 50 to 50.*divide counts by their row's sum"),
         (np.where(HUMAN == 0, -0.1, HUMAN), "smallest value -0.1"),
@@ -45,7 +45,7 @@ def test_what_does_not_fit_is_said(array, message, tmp_path):
 
 
 def test_unreadable_files_are_said(tmp_path):
-    with pytest.raises(UserError, match=r"no such file; correct recovery\.human_labels"):
+    with pytest.raises(UserError, match=r"does not exist; correct recovery\.human_labels"):
         read_human_labels(tmp_path / "nowhere.npy", LABELS, 3)
     (tmp_path / "text.npy").write_text("hello")
     with pytest.raises(UserError, match="cannot be read as a NumPy array"):

@@ -5,10 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 
-from focalcal.calibration import metrics
-from focalcal.calibration.logits_io import RunLogits, Split, write
+from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.calibration.tidy import as_csv
 from focalcal.common.errors import UserError
 from focalcal.data.synthetic import gauss3
@@ -43,8 +41,8 @@ def fits_of(**fits):
             {
                 "method": names[key],
                 "criterion": criteria[names[key]],
-                "gamma": 1.0 if key == "fts" else 0.0,
-                "temperature": temperature,
+                "parameters": {"gamma": 1.0 if key == "fts" else 0.0, "temperature": temperature},
+                "evaluations": 500,
             }
             for key, temperature in fits.items()
         ],
@@ -99,12 +97,13 @@ def test_scores_of_the_minimiser_and_what_psi_makes_of_it():
     assert found["none"]["scores"]["kl_posterior"] > 0.1
     errors = {entry["scores"]["error"] for entry in found.values()}
     assert len(errors) == 1
-    assert found["fts"]["gamma"] == 1.0
+    assert found["fts"]["parameters"] == {"gamma": 1.0, "temperature": 0.5}
+    assert found["ts-focal-psi"]["criterion"] == "focal"
+    assert found["ts-focal-psi"]["parameters"] == {"gamma": 5.0, "temperature": 1.0}
     assert found["psi"] | {"scores": 0, "reliability": 0} == {
         "method": "psi",
         "criterion": None,
-        "gamma": 5.0,
-        "temperature": 1.0,
+        "parameters": {"gamma": 5.0, "temperature": 1.0},
         "scores": 0,
         "reliability": 0,
     }
@@ -140,27 +139,24 @@ def test_psi_after_a_temperature_that_was_not_fitted_says_so():
     assert reasons["ts-focal-psi"].startswith("calibration.methods lacks 'ts-focal'")
 
 
-def test_reliability_bins_give_the_ece():
-    random = np.random.default_rng(0)
-    probs, labels = softmax(3 * random.normal(size=(300, 4)), axis=1), random.integers(0, 4, 300)
-    bins = recovery.reliability_bins(probs, labels, 10)
-    gaps = [
-        count * abs(confidence - accuracy)
-        for count, confidence, accuracy in zip(
-            bins["count"], bins["confidence"], bins["accuracy"], strict=True
+@pytest.mark.parametrize(("gamma", "known"), [(5.0, True), (5.0, False), (0.0, True), (None, True)])
+def test_the_diagnosis_is_among_the_rows_of_a_focal_loss_with_known_gamma(gamma, known):
+    val, test = split_of(50, gamma or 0.0), split_of(60, gamma or 0.0, 1)
+    if not known:
+        val, test = (Split(split.logits, split.labels) for split in (val, test))
+    rows = recovery.recover(RunLogits(val, test), described(gamma), fits_of(), 10).rows
+    expected = diagnose(test.logits, gamma, test.posterior) if gamma else {}
+    assert len(expected) == (8 if gamma and known else 5 if gamma else 0)
+    shares = [row for row in rows if row["metric"].partition("_")[0] in ("region", "psi", "true")]
+    assert {row["metric"]: row["value"] for row in shares} == expected
+    for row in shares:
+        assert (row["method"], row["criterion"], row["gamma"], row["temperature"], row["split"]) == (
+            "none",
+            None,
+            0.0,
+            1.0,
+            "test",
         )
-        if count
-    ]
-    assert sum(bins["count"]) == 300
-    assert sum(gaps) / 300 == pytest.approx(metrics.ece(probs, labels, 10), abs=1e-12)
-    assert bins["count"][0] == 0
-    assert bins["confidence"][0] is None
-
-
-def test_a_bin_holds_its_upper_edge():
-    bins = recovery.reliability_bins(np.array([[0.6, 0.4], [1.0, 0.0]]), np.array([0, 1]), 5)
-    assert bins["count"] == [0, 0, 1, 0, 1]
-    assert bins["accuracy"] == [None, None, 1.0, None, 0.0]
 
 
 class TestPosteriorCheck:
@@ -220,7 +216,7 @@ class TestDiagnosis:
 def write_run(folder, gamma=5.0, human=None):
     folder.mkdir(exist_ok=True)
     test = split_of(200, gamma, 3)
-    write(folder / "logits.npz", RunLogits(split_of(100, gamma, 2), test))
+    write_logits(folder / "logits.npz", RunLogits(split_of(100, gamma, 2), test))
     (folder / "fits.json").write_text(json.dumps(fits_of(ts=0.3)))
     spec = {"run": described(gamma), "bins": 10}
     argv = ["--spec", json.dumps(spec), "--logits", str(folder / "logits.npz")]
@@ -235,8 +231,8 @@ def test_the_entry_point_writes_both_files(tmp_path):
     record = json.loads((tmp_path / "recovery.json").read_text())
     assert record["test_samples"] == 200
     lines = (tmp_path / "metrics.csv").read_text().splitlines()
-    # Three predictions, two splits, three metrics.
-    assert len(lines) == 1 + 3 * 2 * 3
+    # Three predictions, two splits, three metrics; eight shares of the diagnosis.
+    assert len(lines) == 1 + 3 * 2 * 3 + 8
     assert not any("human" in line for line in lines)
 
 

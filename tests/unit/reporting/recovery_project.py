@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from focalcal.calibration.logits_io import RunLogits, Split, write
+from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.calibration.tidy import as_csv
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_json, write_text
@@ -45,10 +45,14 @@ def _write_run(results, data, dataset, loss, seed, noise):
         logits = logits + noise * random.normal(size=logits.shape)
         splits.append(Split(logits, data.labels[indices], posterior))
     path = f"{dataset}/mlp/{loss}/seed{seed}"
-    write(results / "runs" / path / "logits.npz", RunLogits(*splits))
+    write_logits(results / "runs" / path / "logits.npz", RunLogits(*splits))
     write_json(results / "runs" / path / "run.json", {"status": "ok"})
     fits = [
-        {"method": method, "criterion": criterion, "gamma": 0.0, "temperature": temperature}
+        {
+            "method": method,
+            "criterion": criterion,
+            "parameters": {"gamma": 0.0, "temperature": temperature},
+        }
         for method, criterion, temperature in FITS
         if method != "ts-focal" or gamma is not None
     ]

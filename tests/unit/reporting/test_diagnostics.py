@@ -36,8 +36,13 @@ def calibration(logits):
 
 
 @pytest.fixture(scope="module")
-def found(logits, calibration):
-    return diagnostics.diagnose(logits, calibration.fits, SPEC, criterion="ece", resamples=200)
+def fits(calibration):
+    return {**calibration.fits, "spec": SPEC}
+
+
+@pytest.fixture(scope="module")
+def found(logits, fits):
+    return diagnostics.summarise_run(logits, fits, criterion="ece", resamples=200)
 
 
 def score(calibration, method, criterion, metric):
@@ -48,20 +53,6 @@ def score(calibration, method, criterion, metric):
         == (method, criterion, "test", metric)
     ]
     return row["value"]
-
-
-def test_bins_by_hand():
-    confidence = np.array([0.2, 0.5, 0.51, 0.9, 1.0])
-    correct = np.array([True, False, True, True, False])
-    bins = diagnostics.reliability_bins(confidence, correct, 2)
-    assert bins["count"] == [2, 3], "0.5 belongs to the lower bin (lo, hi]"
-    assert bins["confidence"] == [0.35, pytest.approx(0.8033333)]
-    assert bins["accuracy"] == [0.5, pytest.approx(0.6666667)]
-
-
-def test_empty_bins_have_no_confidence():
-    bins = diagnostics.reliability_bins(np.array([0.9]), np.array([True]), 4)
-    assert bins == {"count": [0, 0, 0, 1], "confidence": [None] * 3 + [0.9], "accuracy": [None] * 3 + [1.0]}
 
 
 def test_top_label_ece_is_the_metric(logits):
@@ -75,6 +66,7 @@ def test_bins_give_back_the_ece_of_the_metrics_table(found, calibration):
     assert [entry["method"] for entry in found["reliability"]] == SPEC["methods"]
     for entry in found["reliability"]:
         assert entry["criterion"] == criteria[entry["method"]]
+        assert set(entry["parameters"]) == {"gamma", "temperature"}
         count = np.array(entry["count"])
         gaps = [
             abs(c - a) if n else 0
@@ -94,10 +86,10 @@ def test_comparisons_are_those_of_the_metrics_table(found, calibration):
         assert entry["low"] < entry["high"]
 
 
-def test_nothing_is_compared_without_both_fits(logits, calibration):
-    fits = {**calibration.fits, "fits": [f for f in calibration.fits["fits"] if f["method"] != "fts"]}
-    assert diagnostics.diagnose(logits, fits, SPEC, criterion="ece", resamples=100)["comparisons"] == []
-    other = diagnostics.diagnose(logits, calibration.fits, SPEC, criterion="adaece", resamples=100)
+def test_nothing_is_compared_without_both_fits(logits, fits):
+    without = {**fits, "fits": [fit for fit in fits["fits"] if fit["method"] != "fts"]}
+    assert diagnostics.summarise_run(logits, without, criterion="ece", resamples=100)["comparisons"] == []
+    other = diagnostics.summarise_run(logits, fits, criterion="adaece", resamples=100)
     assert other["comparisons"] == []
 
 
@@ -119,7 +111,8 @@ def test_a_chosen_temperature_is_drawn_where_it_is_with_the_ece_of_the_metrics(l
     spec = SPEC | {"methods": ["none", "ts"]}
     spec["temperatures"] = {"start": temperature, "stop": temperature, "step": 0.01}
     calibration = calibrate(logits, spec)
-    found = diagnostics.diagnose(logits, calibration.fits, spec, criterion="ece", resamples=10)
+    fits = {**calibration.fits, "spec": spec}
+    found = diagnostics.summarise_run(logits, fits, criterion="ece", resamples=10)
     (axis,) = figures_search.temperature([found]).axes
     (marker,) = [line for line in axis.lines if line.get_marker() != "None"]
     ((x, y),) = marker.get_xydata()

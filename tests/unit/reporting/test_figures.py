@@ -90,9 +90,9 @@ def search_runs():
     surface = np.array([[3.0, 1.0, 2.0], [3.0, 2.0, 1.0]]) / 10
     arrays = {"gammas": np.array([1.0, 0.0]), "temperatures": temperatures, "ece": surface}
     fits = [
-        {"method": "ts", "criterion": "ece", "gamma": 0.0, "temperature": 2.0},
-        {"method": "fts", "criterion": "ece", "gamma": 1.0, "temperature": 1.0},
-        {"method": "fts", "criterion": "nll", "gamma": 1.0, "temperature": 0.5},
+        {"method": "ts", "criterion": "ece", "parameters": {"gamma": 0.0, "temperature": 2.0}},
+        {"method": "fts", "criterion": "ece", "parameters": {"gamma": 1.0, "temperature": 1.0}},
+        {"method": "fts", "criterion": "nll", "parameters": {"gamma": 1.0, "temperature": 0.5}},
     ]
     return [("ce", arrays, fits)] * 2
 

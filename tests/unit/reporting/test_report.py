@@ -50,7 +50,7 @@ def test_report_lists_the_fits_at_an_end_of_what_was_searched(made):
     paths = sorted((made.results / "calibration").rglob("fits.json"))
     fits = [json.loads(path.read_text())["fits"] for path in paths if "ce/seed2" not in path.as_posix()]
     searched = [fit for run in fits for fit in run if fit["criterion"]]
-    stopped = sum(fit["gamma_bound_hit"] != "none" for fit in searched)
+    stopped = sum("gamma" in fit["boundaries"] for fit in searched)
     assert 0 < stopped < len(searched)
     text = made.write_report().read_text(encoding="utf-8")
     assert f"Of {len(searched)} fits, {stopped} stopped at an end of what was searched." in text

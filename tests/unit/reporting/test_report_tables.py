@@ -118,15 +118,15 @@ def test_ranking_names_what_is_joined_with_the_best():
     assert statistics_tables.ranking_table(None, "ece", "ece") is None
 
 
-def fit(method, criterion, gamma, temperature, bound="none", gamma_bound="none"):
-    found = {"method": method, "criterion": criterion, "gamma": gamma, "temperature": temperature}
-    return found | {"bound_hit": bound, "gamma_bound_hit": gamma_bound}
+def fit(method, criterion, gamma, temperature, boundaries=()):
+    found = {"method": method, "criterion": criterion, "boundaries": dict(boundaries)}
+    return found | {"parameters": {"gamma": gamma, "temperature": temperature}}
 
 
 def test_fits_at_an_end_are_listed_with_their_seeds():
     none, inside = fit("none", None, 0.0, 1.0), fit("ts", "ece", 0.0, 1.2)
-    highest = fit("ts", "ece", 0.0, 5.0, bound="high")
-    corner = fit("fts", "nll", -0.5, 0.01, bound="low", gamma_bound="low")
+    highest = fit("ts", "ece", 0.0, 5.0, {"temperature": "high"})
+    corner = fit("fts", "nll", -0.5, 0.01, {"temperature": "low", "gamma": "low"})
     run = {"dataset": "d", "model": "m", "loss": "ce"}
     fitted = [
         (run | {"seed": "1"}, [none, highest, corner]),
