@@ -2,9 +2,7 @@
 
 from focalcal.reporting import recovery_layout
 
-RECOVERY = recovery_layout.Plan(
-    GRID, GRID, GRID.section_spec("recovery"), config["datasets"]
-)
+RECOVERY = recovery_layout.Plan(GRID, GRID, config["recovery"], config["datasets"])
 
 
 rule recovery_human:

@@ -1,14 +1,15 @@
 """Reporting: one tidy table of everything, then statistics, tables, figures, claims and the report."""
 
 from focalcal.reporting import layout
-from focalcal.reporting.settings import report_settings
 
 PLACES = layout.Places(GRID)
-REPORT = GRID.section_spec("report")
 TEMPLATES = [
-    f"focalcal/reporting/report/templates/report.{suffix}" for suffix in ("html", "css", "js")
+    f"focalcal/reporting/report/templates/report.{suffix}"
+    for suffix in ("html", "css", "js")
 ]
-CLAIMS = [f"focalcal/reporting/claims/published/{name}.yaml" for name in layout.CLAIM_FILES]
+CLAIMS = [
+    f"focalcal/reporting/claims/published/{name}.yaml" for name in layout.CLAIM_FILES
+]
 PUBLISHED = [
     f"focalcal/reporting/records/published/{name}.csv" for name in layout.PUBLISHED
 ]
@@ -71,7 +72,7 @@ rule diagnose:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/diagnose.py"),
-        spec=report_settings(REPORT, "criterion", "resamples"),
+        spec=report_spec("criterion", "resamples"),
         calibration=calibration_spec,
     shell:
         "python -m workflow_scripts.diagnose"
@@ -107,7 +108,7 @@ rule tables:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/tables.py", *PUBLISHED),
-        spec=report_settings(REPORT, "metric", "criterion"),
+        spec=report_spec("metric", "criterion"),
     shell:
         "python -m workflow_scripts.tables"
         " --spec {params.spec:q}"
@@ -143,7 +144,7 @@ rule statistics:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/statistics.py"),
-        spec=report_settings(REPORT, "metric", "criterion"),
+        spec=report_spec("metric", "criterion"),
     shell:
         "python -m workflow_scripts.statistics"
         " --spec {params.spec:q}"
@@ -198,7 +199,7 @@ rule figures:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/figures.py", *PUBLISHED),
-        spec=report_settings(REPORT, "metric", "criterion"),
+        spec=report_spec("metric", "criterion"),
     shell:
         "python -m workflow_scripts.figures"
         " --spec {params.spec:q}"
@@ -232,7 +233,7 @@ rule figures_reliability:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/figures_reliability.py"),
-        spec=report_settings(REPORT, "reliability_methods"),
+        spec=report_spec("reliability_methods"),
     shell:
         "python -m workflow_scripts.figures_reliability"
         " --spec {params.spec:q}"
@@ -286,7 +287,7 @@ rule figures_search:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/figures_search.py"),
-        spec=report_settings(REPORT, "criterion"),
+        spec=report_spec("criterion"),
     shell:
         "python -m workflow_scripts.figures_search"
         " --spec {params.spec:q}"

@@ -30,6 +30,8 @@ METRICS = (
 
 SMALLEST_GAMMA, LARGEST_GAMMA = -1.0, 100.0
 """Gammas for which the focal map is computed."""
+SMALLEST_TEMPERATURE = 1e-4
+"""Temperature below which logits are not divided."""
 NARROWEST_RANGE = 1.2e-3
 """Ends of gamma or log T that are no further apart leave the continuous search no room for differences."""
 

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from focalcal.common import npz
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
+from focalcal.common.samples import FEWEST_EVALUATED
 
 SPLITS = ("val", "test")
-FEWEST_SAMPLES = 2
-"""What resampling, and so every interval in the report, needs of a split."""
 LARGEST_LOGIT = 1e300
 """Above this a difference of two logits divided by a small temperature could overflow float64."""
 
@@ -91,10 +90,10 @@ def write(path: str | os.PathLike[str], run: RunLogits) -> None:
 def _check_logits(logits: NDArray, name: str, classes: int) -> None:
     if logits.dtype.kind != "f":
         raise UserError(f"{name} has dtype {logits.dtype}; it must be floating point, float32 or float64")
-    if logits.ndim != 2 or logits.shape[0] < FEWEST_SAMPLES:
+    if logits.ndim != 2 or logits.shape[0] < FEWEST_EVALUATED:
         raise UserError(
             f"{name} has shape {logits.shape}; it must be (n, k): samples by classes, "
-            f"n at least {FEWEST_SAMPLES}"
+            f"n at least {FEWEST_EVALUATED}"
         )
     if logits.shape[1] < 2:
         raise UserError(

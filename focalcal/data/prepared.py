@@ -15,10 +15,9 @@ import numpy as np
 
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
+from focalcal.common.samples import FEWEST_SAMPLES
 
 SPLITS = ("train", "val", "test")
-FEWEST_SAMPLES = {"train": 1, "val": 2, "test": 2}
-"""Of each split; the report's intervals resample those that are evaluated."""
 POSTERIOR_SUM_TOLERANCE = 1e-6
 _CHUNK_BYTES = 1 << 20
 _LOCAL_HEADER_BYTES = 30
