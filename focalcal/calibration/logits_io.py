@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from focalcal.common import npz
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
-from focalcal.common.samples import FEWEST_EVALUATED
+from focalcal.common.samples import FEWEST_SAMPLES
 
 SPLITS = ("val", "test")
 LARGEST_LOGIT = 1e300
@@ -90,10 +90,10 @@ def write(path: str | os.PathLike[str], run: RunLogits) -> None:
 def _check_logits(logits: NDArray, name: str, classes: int) -> None:
     if logits.dtype.kind != "f":
         raise UserError(f"{name} has dtype {logits.dtype}; it must be floating point, float32 or float64")
-    if logits.ndim != 2 or logits.shape[0] < FEWEST_EVALUATED:
+    if logits.ndim != 2 or logits.shape[0] < FEWEST_SAMPLES["val"]:
         raise UserError(
             f"{name} has shape {logits.shape}; it must be (n, k): samples by classes, "
-            f"n at least {FEWEST_EVALUATED}"
+            f"n at least {FEWEST_SAMPLES['val']}"
         )
     if logits.shape[1] < 2:
         raise UserError(

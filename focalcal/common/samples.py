@@ -1,5 +1,5 @@
-"""How few samples a split may have."""
+"""The splits of a dataset, and the fewest samples that each may have."""
 
-FEWEST_EVALUATED = 2
-"""Samples of a split that is evaluated: the report's intervals resample it."""
-FEWEST_SAMPLES = {"train": 1, "val": FEWEST_EVALUATED, "test": FEWEST_EVALUATED}
+SPLITS = ("train", "val", "test")
+FEWEST_SAMPLES = {"train": 1, "val": 2, "test": 2}
+"""The confidence intervals of the report resample validation and test samples, which takes at least two."""

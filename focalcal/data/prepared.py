@@ -15,9 +15,8 @@ import numpy as np
 
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
-from focalcal.common.samples import FEWEST_SAMPLES
+from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
 
-SPLITS = ("train", "val", "test")
 POSTERIOR_SUM_TOLERANCE = 1e-6
 _CHUNK_BYTES = 1 << 20
 _LOCAL_HEADER_BYTES = 30

@@ -15,7 +15,7 @@ from typing import Any
 
 from focalcal.common.codehash import code_version
 from focalcal.common.errors import UserError
-from focalcal.common.samples import FEWEST_EVALUATED
+from focalcal.common.samples import FEWEST_SAMPLES
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
@@ -139,7 +139,7 @@ def _check_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[
     if kind == "download":
         validation, available = parameters["validation"], entry["counts"]["train"]
         if not (isinstance(validation, int) and validation < available):
-            allowed = f"a whole number from {FEWEST_EVALUATED} to {available - 1}"
+            allowed = f"a whole number from {FEWEST_SAMPLES['val']} to {available - 1}"
             raise UserError(f"{where}.validation: must be {allowed}, not {validation!r}")
     if kind == "folder" and not Path(parameters["folder"]).is_dir():
         raise UserError(f"{where}.folder: {parameters['folder']!r} is not a folder in {str(Path.cwd())!r}")

@@ -11,8 +11,8 @@ import numpy as np
 
 from focalcal.common import npz
 from focalcal.common.errors import UserError
-from focalcal.common.samples import FEWEST_EVALUATED
-from focalcal.data.prepared import SPLITS, PreparedData
+from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
+from focalcal.data.prepared import PreparedData
 from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
 
@@ -168,7 +168,7 @@ def _split_indices(
 
 def _sample_count(share: float, total: int) -> int:
     """Return a number of evaluated samples given as such or as a share of `total`, then at least 2."""
-    return share if isinstance(share, int) else max(FEWEST_EVALUATED, round(share * total))
+    return share if isinstance(share, int) else max(FEWEST_SAMPLES["val"], round(share * total))
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Le, Len, MinLen
 
 from focalcal.calibration.catalogue import CRITERIA, LARGEST_GAMMA, SMALLEST_GAMMA, SMALLEST_TEMPERATURE
 from focalcal.common.constraints import UNIQUE, OpenShare, Positive, SchemaKeyword, Section, Seed
-from focalcal.common.samples import FEWEST_EVALUATED, FEWEST_SAMPLES
+from focalcal.common.samples import FEWEST_SAMPLES
 from focalcal.theory.settings import TheorySettings
 from focalcal.training.recipes import Recipe
 
@@ -24,7 +24,7 @@ PathText = Annotated[str, SchemaKeyword("pattern", "^[^{}]+$")]
 Bins = Annotated[int, Ge(1), Le(1000)]
 Criterion = Literal[*CRITERIA]
 MethodNames = Annotated[tuple[str, ...], MinLen(1), UNIQUE]
-EvaluatedCount = Annotated[int, Ge(FEWEST_EVALUATED)]
+EvaluatedCount = Annotated[int, Ge(FEWEST_SAMPLES["val"])]
 
 LEFT_OUT: Any = None
 """Default of a key that has no default of its own here: what leaving it out means depends on other keys."""
