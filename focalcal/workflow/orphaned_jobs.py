@@ -1,7 +1,7 @@
 """SLURM jobs that outlived the Snakemake which submitted them.
 
-A killed Snakemake (kill -9, a login node that went down) leaves its jobs in the queue. They run to
-their end, but a Snakemake that starts meanwhile does not know about them and would submit the same work again.
+A killed Snakemake (kill -9, a login node that went down) leaves its jobs in the queue. They run to their end,
+but a Snakemake that starts meanwhile does not know about them and would submit the same work again.
 """
 
 import shutil
