@@ -32,6 +32,8 @@ class SchemaKeyword:
 
 UNIQUE = SchemaKeyword("uniqueItems", True)
 
+# Training imports this module, so a change here trains every run again: a type that only one section needs is
+# defined there.
 Count = Annotated[int, Ge(1)]
 NonNegativeInteger = Annotated[int, Ge(0)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]

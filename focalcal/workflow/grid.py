@@ -17,7 +17,7 @@ from focalcal.common.errors import UserError
 from focalcal.data import registry
 from focalcal.training.catalogue import psi_gamma
 from focalcal.training.recipes import Recipe, recipe_from_dict
-from focalcal.workflow.config import LogitsEntry, ReportSection
+from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
 from focalcal.workflow.config_checks import check_logits_files, check_runs, check_sections
 from focalcal.workflow.validation import SCHEMA_FILE, check_against_schema
 
@@ -68,6 +68,10 @@ class Grid:
         self.paths = [run.path for run in runs]
         self.trained_paths = [run.path for run in runs if run.imported is None]
         self.datasets = sorted({run.dataset for run in runs if run.imported is None})
+        used = {run.dataset for run in runs}
+        sources = RecoverySection(**config["recovery"]).human_labels
+        self.human_labels = {name: source for name, source in sources.items() if name in used}
+        """Where the human labels of the datasets in use come from."""
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs.values())
@@ -133,6 +137,16 @@ class Grid:
     def recovery_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's posterior recovery; human labels are an input file of its job."""
         return {"run": run.spec_with_gamma, "bins": self._config["recovery"]["bins"]}
+
+    def human_spec(self, dataset: str) -> dict[str, Any]:
+        """Return the spec of one dataset's human labels; those of a variant are those of its base."""
+        base = self._config["datasets"].get(dataset, {}).get("base", dataset)
+        return {"base": base, "source": self.human_labels[dataset]}
+
+    def human_files(self, dataset: str) -> list[str]:
+        """Return the user's own file of human labels; none if they are downloaded."""
+        source = self.human_labels[dataset]
+        return [] if source == registry.DOWNLOAD else [source]
 
     def report_settings(self, *keys: str) -> dict[str, Any]:
         """Return these settings of the section `report`, defaults filled in: what one rule reads of it."""

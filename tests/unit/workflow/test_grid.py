@@ -102,6 +102,23 @@ def test_settings_of_the_report_take_defaults_and_only_what_is_asked():
     }
 
 
+def test_human_labels_are_those_of_the_datasets_in_use(tmp_path):
+    (tmp_path / "mine.npy").touch()
+    config = merged_config("cifar10-cpu")
+    config["datasets"] = {"small": {"base": "cifar10", "validation": 100}}
+    config["runs"][0]["datasets"] = ["cifar10", "small"]
+    labels = {"cifar10": str(tmp_path / "mine.npy"), "small": "download", "svhn": str(tmp_path / "mine.npy")}
+    config["recovery"]["human_labels"] = labels
+    grid = build_grid(config, ROOT)
+    assert set(grid.human_labels) == {"cifar10", "small"}
+    assert grid.human_spec("cifar10") == {"base": "cifar10", "source": labels["cifar10"]}
+    assert grid.human_spec("small") == {"base": "cifar10", "source": "download"}
+    assert grid.human_files("cifar10") == [labels["cifar10"]]
+    assert grid.human_files("small") == []
+    del config["recovery"]["human_labels"]
+    assert build_grid(config, ROOT).human_labels == {}
+
+
 def test_a_recipe_takes_defaults():
     config = merged_config()
     del config["recipes"]["recovery"]["threads"]
