@@ -8,8 +8,10 @@ from pathlib import Path
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT))
 
+from focalcal.calibration import catalogue
 from focalcal.common import codehash
 from focalcal.common.errors import UserError
+from focalcal.reporting import products
 from focalcal.theory.settings import job_settings
 from focalcal.workflow import environment, failures, orphaned_jobs
 from focalcal.workflow.grid import build_grid
@@ -23,6 +25,8 @@ except UserError as error:
 
 environment.set_job_environment(ROOT, config["cache"])
 code_version = partial(codehash.code_version, ROOT)
+LAYOUT = products.Layout(GRID, GRID.human_labels)
+VOCABULARY = f"vocabulary={catalogue.fingerprint()}"
 
 
 wildcard_constraints:
@@ -82,6 +86,27 @@ def calibration_spec(wildcards):
     return spec_text(GRID.calibration_spec(run_of(wildcards)))
 
 
+def recovery_spec(wildcards):
+    """Return everything that determines one run's posterior recovery, besides its input files and code."""
+    return spec_text(GRID.recovery_spec(run_of(wildcards)))
+
+
+def human_spec(wildcards):
+    """Return everything that determines the human labels of a dataset."""
+    return spec_text(GRID.human_spec(wildcards.dataset))
+
+
+def human_sources(wildcards):
+    """Return the user's own file of human labels: one or none."""
+    return GRID.human_files(wildcards.dataset)
+
+
+def human_labels(wildcards):
+    """Return the human labels that a run is compared with: one file or none."""
+    known = wildcards.dataset in GRID.human_labels
+    return [f"results/human_labels/{wildcards.dataset}.npz"] if known else []
+
+
 def theory_spec(rule):
     """Return the settings that one rule of the theory stage reads."""
     return spec_text(job_settings(config["theory"], rule))
@@ -90,6 +115,45 @@ def theory_spec(rule):
 def report_spec(*keys):
     """Return these settings of the section `report`, defaults filled in."""
     return spec_text(GRID.report_settings(*keys))
+
+
+def package_files(pattern):
+    """Return data files of the package, for the digests of rules that read them."""
+    return sorted(
+        str(path.relative_to(ROOT)) for path in ROOT.glob(f"focalcal/{pattern}")
+    )
+
+
+def product_code(chosen, *data):
+    """Return digests of all behind some tables or figures: their modules are loaded by name, not imported."""
+    modules = sorted({product.module for product in chosen})
+    digests = code_version("workflow_scripts/products.py", *modules, *data)
+    return (*digests, VOCABULARY)
+
+
+def product_spec(chosen, *settings):
+    """Return what is built, and the settings of the report that it may depend on."""
+    return spec_text(
+        {
+            "kind": chosen[0].kind if chosen else "figure",
+            "names": [product.name for product in chosen],
+            "settings": GRID.report_settings(*settings),
+        }
+    )
+
+
+def captions(chosen):
+    """Return headings and captions, for Snakemake's own report."""
+    return [f"{product.heading}: {product.caption}" for product in chosen]
+
+
+def model_inputs(chosen):
+    """Return a function of wildcards: the files that figures of one dataset and model read."""
+
+    def files(wildcards):
+        return LAYOUT.inputs(chosen, f"{wildcards.dataset}/{wildcards.model}")
+
+    return files
 
 
 # The specs below grow with the number of runs. `printf`, a part of the shell, writes them to standard input,

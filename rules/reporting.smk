@@ -1,18 +1,18 @@
-"""Reporting: one tidy table of everything, then statistics, tables, figures, claims and the report."""
+"""Reporting: one tidy table of everything, then tables, figures, claims and the report.
 
-from focalcal.reporting import layout
+Tables and figures declare themselves in focalcal/reporting; the rules here build them in a few jobs, since starting
+Python costs more than most of them.
+"""
 
-PLACES = layout.Places(GRID)
-TEMPLATES = [
-    f"focalcal/reporting/report/templates/report.{suffix}"
-    for suffix in ("html", "css", "js")
-]
-CLAIMS = [
-    f"focalcal/reporting/claims/published/{name}.yaml" for name in layout.CLAIM_FILES
-]
-PUBLISHED = [
-    f"focalcal/reporting/records/published/{name}.csv" for name in layout.PUBLISHED
-]
+TABLES = LAYOUT.products("table")
+FIGURES = LAYOUT.products("figure", stage="reporting", scope="all")
+RECOVERY_FIGURES = LAYOUT.products("figure", stage="recovery", scope="all")
+THEORY_FIGURES = LAYOUT.products("figure", stage="theory")
+MODEL_FIGURES = LAYOUT.model_figures("")
+TRAINING_FIGURES = LAYOUT.model_figures("trained")
+CURVE_FIGURES = LAYOUT.model_figures("one-dimensional")
+PUBLISHED = package_files("reporting/records/published/*.csv")
+CLAIMS = package_files("reporting/claims/published/*.yaml")
 
 
 rule aggregate:
@@ -85,17 +85,15 @@ rule diagnose:
 
 
 rule tables:
-    """Scores over seeds in the papers' layouts and our own: CSV for programs, Markdown, LaTeX."""
+    """Every table: CSV for programs; Markdown, LaTeX and HTML for people."""
     input:
-        metrics="results/tables/metrics.csv",
+        LAYOUT.inputs(TABLES),
     output:
-        "results/tables/summary.csv",
-        layout.table_files("scores", "md", "tex", "html"),
+        LAYOUT.files(TABLES, "md", "tex", "html"),
         report(
-            layout.table_files("scores", "csv"),
-            caption="../report/tables.rst",
+            LAYOUT.files(TABLES, "csv"),
+            caption="../report/products.rst",
             category="Tables",
-            subcategory="Scores over seeds",
         ),
     log:
         "logs/tables.log",
@@ -107,86 +105,26 @@ rule tables:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/tables.py", *PUBLISHED),
-        spec=report_spec("metric", "criterion"),
+        *product_code(TABLES, "focalcal/reporting/templates/table.html", *PUBLISHED),
+        spec=product_spec(TABLES, "metric", "criterion"),
+        captions=captions(TABLES),
     shell:
-        "python -m workflow_scripts.tables"
+        "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
-        " --metrics {input.metrics:q}"
-        " --output results/tables"
-        " > {log:q} 2>&1"
-
-
-rule statistics:
-    """Calibrators compared over runs and test samples, ranked; how selection flatters itself; bound hits."""
-    input:
-        metrics="results/tables/metrics.csv",
-        runs="results/tables/runs.csv",
-        diagnostics=collect("results/diagnostics/{run}.json", run=GRID.paths),
-        fits=collect("results/calibration/{run}/fits.json", run=GRID.paths),
-    output:
-        "results/tables/headline.json",
-        layout.table_files("statistics", "md", "tex", "html"),
-        report(
-            layout.table_files("statistics", "csv"),
-            caption="../report/statistics.rst",
-            category="Tables",
-            subcategory="Statistics",
-        ),
-    log:
-        "logs/statistics.log",
-    benchmark:
-        "results/benchmarks/statistics.tsv"
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
-    params:
-        *code_version("workflow_scripts/statistics.py"),
-        spec=report_spec("metric", "criterion"),
-    shell:
-        "python -m workflow_scripts.statistics"
-        " --spec {params.spec:q}"
-        " --metrics {input.metrics:q}"
-        " --runs {input.runs:q}"
         " --results results"
-        " --output results/tables"
         " > {log:q} 2>&1"
 
 
 rule figures:
-    """Figures over all runs: calibration error, accuracy, critical difference, selection optimism."""
+    """Figures over all runs."""
     input:
-        metrics="results/tables/metrics.csv",
+        LAYOUT.inputs(FIGURES),
     output:
-        layout.figure_files("pdf"),
+        LAYOUT.files(FIGURES, "pdf"),
         report(
-            "results/figures/calibration_error.png",
-            caption="../report/calibration_error.rst",
-            category="Overview",
-            labels={"figure": "calibration error"},
-        ),
-        report(
-            "results/figures/accuracy.png",
-            caption="../report/accuracy.rst",
-            category="Training",
-            subcategory="All runs",
-            labels={"figure": "calibration against accuracy"},
-        ),
-        report(
-            "results/figures/critical_difference.png",
-            caption="../report/critical_difference.rst",
-            category="Calibration",
-            subcategory="All runs",
-            labels={"figure": "critical difference"},
-        ),
-        report(
-            "results/figures/optimism.png",
-            caption="../report/optimism.rst",
-            category="Calibration",
-            subcategory="All runs",
-            labels={"figure": "selection optimism"},
+            LAYOUT.files(FIGURES, "png"),
+            caption="../report/products.rst",
+            category="Figures",
         ),
     log:
         "logs/figures.log",
@@ -198,149 +136,178 @@ rule figures:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/figures.py", *PUBLISHED),
-        spec=report_spec("metric", "criterion"),
+        *product_code(FIGURES, *PUBLISHED),
+        spec=product_spec(FIGURES, "metric", "criterion", "reliability_methods"),
+        captions=captions(FIGURES),
     shell:
-        "python -m workflow_scripts.figures"
+        "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
-        " --metrics {input.metrics:q}"
-        " --output results/figures"
+        " --results results"
         " > {log:q} 2>&1"
 
 
-rule figures_reliability:
-    """Reliability diagrams of one dataset and model: a row a loss, a column a calibrator."""
+rule recovery_figures:
+    """How well Psi recovers posteriors, over all runs."""
     input:
-        runs="results/tables/runs.csv",
-        diagnostics=PLACES.files("results/diagnostics/{run}.json"),
+        LAYOUT.inputs(RECOVERY_FIGURES),
     output:
-        pdf="results/figures/reliability/{dataset}/{model}.pdf",
-        png=report(
-            "results/figures/reliability/{dataset}/{model}.png",
-            caption="../report/reliability.rst",
-            category="Calibration",
-            subcategory="{dataset}, {model}",
-            labels={"figure": "reliability"},
+        LAYOUT.files(RECOVERY_FIGURES, "pdf"),
+        report(
+            LAYOUT.files(RECOVERY_FIGURES, "png"),
+            caption="../report/products.rst",
+            category="Figures",
         ),
     log:
-        "logs/figures_reliability/{dataset}/{model}.log",
+        "logs/recovery_figures.log",
     benchmark:
-        "results/benchmarks/figures_reliability/{dataset}/{model}.tsv"
+        "results/benchmarks/recovery_figures.tsv"
     conda:
         "../envs/reporting.yaml"
     resources:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/figures_reliability.py"),
-        spec=report_spec("reliability_methods"),
+        *product_code(RECOVERY_FIGURES),
+        spec=product_spec(
+            RECOVERY_FIGURES, "metric", "criterion", "reliability_methods"
+        ),
+        captions=captions(RECOVERY_FIGURES),
     shell:
-        "python -m workflow_scripts.figures_reliability"
+        "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
-        " --runs {input.runs:q}"
         " --results results"
-        " --place {wildcards.dataset:q}/{wildcards.model:q}"
-        " --output {output.png:q} {output.pdf:q}"
         " > {log:q} 2>&1"
 
 
-rule figures_search:
-    """The search for temperature and gamma of one dataset and model: ECE against T, surface, best T by gamma."""
+rule theory_figures:
+    """The papers' theoretical figures with exact curves and published values."""
     input:
-        runs="results/tables/runs.csv",
-        diagnostics=PLACES.files("results/diagnostics/{run}.json"),
-        fits=PLACES.files("results/calibration/{run}/fits.json"),
-        surfaces=PLACES.files("results/calibration/{run}/surfaces.npz"),
+        LAYOUT.inputs(THEORY_FIGURES),
     output:
-        temperature_pdf="results/figures/temperature/{dataset}/{model}.pdf",
-        surface_pdf="results/figures/surface/{dataset}/{model}.pdf",
-        relation_pdf="results/figures/relation/{dataset}/{model}.pdf",
-        temperature=report(
-            "results/figures/temperature/{dataset}/{model}.png",
-            caption="../report/temperature.rst",
-            category="Calibration",
-            subcategory="{dataset}, {model}",
-            labels={"figure": "ECE against temperature"},
-        ),
-        surface=report(
-            "results/figures/surface/{dataset}/{model}.png",
-            caption="../report/surface.rst",
-            category="Calibration",
-            subcategory="{dataset}, {model}",
-            labels={"figure": "search surface"},
-        ),
-        relation=report(
-            "results/figures/relation/{dataset}/{model}.png",
-            caption="../report/relation.rst",
-            category="Calibration",
-            subcategory="{dataset}, {model}",
-            labels={"figure": "best temperature by gamma"},
+        LAYOUT.files(THEORY_FIGURES, "pdf"),
+        report(
+            LAYOUT.files(THEORY_FIGURES, "png"),
+            caption="../report/products.rst",
+            category="Figures",
         ),
     log:
-        "logs/figures_search/{dataset}/{model}.log",
+        "logs/theory_figures.log",
     benchmark:
-        "results/benchmarks/figures_search/{dataset}/{model}.tsv"
+        "results/benchmarks/theory_figures.tsv"
+    conda:
+        "../envs/theory.yaml"
+    resources:
+        mem_mb=growing(1000),
+        runtime=growing(30),
+    params:
+        *product_code(THEORY_FIGURES),
+        spec=product_spec(THEORY_FIGURES),
+        captions=captions(THEORY_FIGURES),
+    shell:
+        "python -m workflow_scripts.products"
+        " --spec {params.spec:q}"
+        " --results results"
+        " > {log:q} 2>&1"
+
+
+rule model_figures:
+    """Figures of one dataset and model: reliability, search, recovery."""
+    input:
+        model_inputs(MODEL_FIGURES),
+    output:
+        LAYOUT.patterns(MODEL_FIGURES, "pdf"),
+        report(
+            LAYOUT.patterns(MODEL_FIGURES, "png"),
+            caption="../report/products.rst",
+            category="Figures",
+            subcategory="{dataset}, {model}",
+        ),
+    log:
+        "logs/model_figures/{dataset}/{model}.log",
+    benchmark:
+        "results/benchmarks/model_figures/{dataset}/{model}.tsv"
     conda:
         "../envs/reporting.yaml"
     resources:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/figures_search.py"),
-        spec=report_spec("criterion"),
+        *product_code(MODEL_FIGURES),
+        spec=product_spec(MODEL_FIGURES, "metric", "criterion", "reliability_methods"),
+        captions=captions(MODEL_FIGURES),
     shell:
-        "python -m workflow_scripts.figures_search"
+        "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
-        " --runs {input.runs:q}"
         " --results results"
-        " --place {wildcards.dataset:q}/{wildcards.model:q}"
-        " --temperature {output.temperature:q} {output.temperature_pdf:q}"
-        " --surface {output.surface:q} {output.surface_pdf:q}"
-        " --relation {output.relation:q} {output.relation_pdf:q}"
+        " --dataset-model {wildcards.dataset:q}/{wildcards.model:q}"
         " > {log:q} 2>&1"
 
 
-rule figures_training:
-    """Training dynamics of one dataset and model, by epoch."""
+rule training_figures:
+    """Training dynamics of one dataset and model that was trained here."""
     input:
-        runs="results/tables/runs.csv",
-        histories=PLACES.files("results/runs/{run}/history.csv", trained=True),
-        records=PLACES.files("results/runs/{run}/run.json", trained=True),
+        model_inputs(TRAINING_FIGURES),
     output:
-        pdf="results/figures/training/{dataset}/{model}.pdf",
-        png=report(
-            "results/figures/training/{dataset}/{model}.png",
-            caption="../report/training.rst",
-            category="Training",
+        LAYOUT.patterns(TRAINING_FIGURES, "pdf"),
+        report(
+            LAYOUT.patterns(TRAINING_FIGURES, "png"),
+            caption="../report/products.rst",
+            category="Figures",
             subcategory="{dataset}, {model}",
-            labels={"figure": "training dynamics"},
-        ),
-        snapshots_pdf="results/figures/snapshots/{dataset}/{model}.pdf",
-        snapshots_png=report(
-            "results/figures/snapshots/{dataset}/{model}.png",
-            caption="../report/snapshots.rst",
-            category="Training",
-            subcategory="{dataset}, {model}",
-            labels={"figure": "reliability while training"},
         ),
     log:
-        "logs/figures_training/{dataset}/{model}.log",
+        "logs/training_figures/{dataset}/{model}.log",
     benchmark:
-        "results/benchmarks/figures_training/{dataset}/{model}.tsv"
+        "results/benchmarks/training_figures/{dataset}/{model}.tsv"
     conda:
         "../envs/reporting.yaml"
     resources:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/figures_training.py"),
+        *product_code(TRAINING_FIGURES),
+        spec=product_spec(
+            TRAINING_FIGURES, "metric", "criterion", "reliability_methods"
+        ),
+        captions=captions(TRAINING_FIGURES),
     shell:
-        "python -m workflow_scripts.figures_training"
-        " --runs {input.runs:q}"
+        "python -m workflow_scripts.products"
+        " --spec {params.spec:q}"
         " --results results"
-        " --place {wildcards.dataset:q}/{wildcards.model:q}"
-        " --output {output.png:q} {output.pdf:q}"
-        " --snapshots {output.snapshots_png:q} {output.snapshots_pdf:q}"
+        " --dataset-model {wildcards.dataset:q}/{wildcards.model:q}"
+        " > {log:q} 2>&1"
+
+
+rule curve_figures:
+    """Predictions over a one-dimensional input beside the true posterior."""
+    input:
+        model_inputs(CURVE_FIGURES),
+    output:
+        LAYOUT.patterns(CURVE_FIGURES, "pdf"),
+        report(
+            LAYOUT.patterns(CURVE_FIGURES, "png"),
+            caption="../report/products.rst",
+            category="Figures",
+            subcategory="{dataset}, {model}",
+        ),
+    log:
+        "logs/curve_figures/{dataset}/{model}.log",
+    benchmark:
+        "results/benchmarks/curve_figures/{dataset}/{model}.tsv"
+    conda:
+        "../envs/reporting.yaml"
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(30),
+    params:
+        *product_code(CURVE_FIGURES),
+        spec=product_spec(CURVE_FIGURES, "metric", "criterion", "reliability_methods"),
+        captions=captions(CURVE_FIGURES),
+    shell:
+        "python -m workflow_scripts.products"
+        " --spec {params.spec:q}"
+        " --results results"
+        " --dataset-model {wildcards.dataset:q}/{wildcards.model:q}"
         " > {log:q} 2>&1"
 
 
@@ -408,15 +375,14 @@ rule report:
     input:
         records=collect("results/runs/{run}/run.json", run=GRID.paths),
         data=collect("results/data/{dataset}.json", dataset=GRID.datasets),
+        data_figures=collect(
+            "results/figures/data/{dataset}.png", dataset=GRID.datasets
+        ),
+        metrics="results/tables/metrics.csv",
         runs="results/tables/runs.csv",
-        headline="results/tables/headline.json",
         claims="results/tables/claims.csv",
-        tables=layout.table_files("scores", "html")
-        + layout.table_files("statistics", "html"),
-        figures=layout.figure_files("png") + PLACES.all_figures("png"),
-        theory=rules.theory_all.input,
-        recovery=rules.recover_all.input,
-        data_figures=rules.data_all.input,
+        tables=LAYOUT.files(TABLES, "html"),
+        figures=LAYOUT.files(LAYOUT.products("figure"), "png"),
     output:
         report="results/report.html",
         config="results/config.json",
@@ -430,8 +396,11 @@ rule report:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/report.py", *TEMPLATES),
+        *code_version(
+            "workflow_scripts/report.py", *package_files("reporting/templates/*")
+        ),
         spec=whole_spec,
+        vocabulary=VOCABULARY,
     shell:
         "printf %s {params.spec:q} | python -m workflow_scripts.report"
         " --spec -"
@@ -446,8 +415,6 @@ rule report_all:
     input:
         rules.aggregate.output,
         rules.tables.output,
-        rules.statistics.output,
-        rules.figures.output,
-        PLACES.all_figures("png", "pdf"),
+        LAYOUT.files(LAYOUT.products("figure")),
         rules.claims.output,
         rules.report.output,

@@ -9,7 +9,7 @@ nothing is fitted), `evaluations_` (cost of the search in points), `bound_hit_` 
 ("none", "low" or "high": the value found is the end of its range, so the optimum may lie outside).
 
 A new calibrator is a subclass of `Calibrator` that defines `_search`, `configured` and, where its map is not
-Psi^gamma(softmax(logits / T)), `predict_log_proba`; and one line in `catalogue.METHODS`.
+Psi^gamma(softmax(logits / T)), `predict_log_proba`, with a declaration above it (`catalogue.Method`).
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.criteria import criterion_value, focal_loss_of_logs
 from focalcal.calibration.fit import Fit
 from focalcal.calibration.metrics import checked_labels
@@ -122,6 +123,7 @@ class Calibrator:
         return self.fit_
 
 
+@calibrator(id="none", label="as trained", color="grey", marker="o", criteria=(), compared_with=())
 class Uncalibrated(Calibrator):
     """Method `none`: the softmax of the logits."""
 
@@ -134,6 +136,14 @@ class Uncalibrated(Calibrator):
         return Fit(gamma=0.0, temperature=1.0, score=None, evaluations=0)
 
 
+@calibrator(
+    id="ts",
+    label="TS",
+    full_label="temperature scaling (TS)",
+    color="blue",
+    marker="s",
+    compared_with=("none",),
+)
 class TemperatureScaling(Calibrator):
     """Method `ts`: softmax(logits / T), T from a grid, by default K24's."""
 
@@ -158,6 +168,14 @@ class TemperatureScaling(Calibrator):
         return grid_search(objective, self.criterion, (0.0,), self.temperatures)
 
 
+@calibrator(
+    id="fts",
+    label="FTS",
+    full_label="focal temperature scaling (FTS)",
+    color="vermilion",
+    marker="D",
+    compared_with=("ts", "none"),
+)
 class FocalTemperatureScaling(TemperatureScaling):
     """Method `fts`: Psi^gamma(softmax(logits / T)), K24 Sec. 4.2, by default on K24's grids.
 
@@ -200,18 +218,46 @@ class FocalTemperatureScaling(TemperatureScaling):
         return SEARCHES[self.search](objective, self.criterion, self.gammas, self.temperatures)
 
 
+@calibrator(
+    id="fts-line",
+    label="FTS, line search",
+    color="orange",
+    marker="v",
+    narrowest_range=0.0,
+    shown=False,
+    compared_with=("fts",),
+)
 class LineFocalTemperatureScaling(FocalTemperatureScaling):
     """Method `fts-line`: focal temperature scaling, searched along a line."""
 
     configured_search = "line"
 
 
+@calibrator(
+    id="fts-continuous",
+    label="FTS, continuous",
+    color="purple",
+    marker="P",
+    criteria=("nll",),
+    narrowest_range=1.2e-3,
+    shown=False,
+    compared_with=("fts",),
+)
 class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
     """Method `fts-continuous`: focal temperature scaling, NLL minimised over a rectangle of (gamma, T)."""
 
     configured_search = "continuous"
 
 
+@calibrator(
+    id="psi",
+    label="Ψ",
+    color="green",
+    marker="^",
+    criteria=(),
+    needs_training_gamma=True,
+    compared_with=("none",),
+)
 class Recovery(Calibrator):
     """Method `psi`: Psi at the gamma the model was trained with (C21 Thm. 11), nothing fitted."""
 
@@ -251,6 +297,7 @@ class _WithTrainingGamma(TemperatureScaling):
         )
 
 
+@calibrator(id="ts-psi", label="TS then Ψ", needs_training_gamma=True, shown=False, compared_with=())
 class TemperatureThenRecovery(_WithTrainingGamma):
     """Method `ts-psi`: focal temperature scaling with gamma fixed to the training gamma."""
 
@@ -258,6 +305,7 @@ class TemperatureThenRecovery(_WithTrainingGamma):
         return grid_search(objective, self.criterion, (self.training_gamma,), self.temperatures)
 
 
+@calibrator(id="psi-ts", label="Ψ then TS", needs_training_gamma=True, shown=False, compared_with=())
 class RecoveryThenTemperature(_WithTrainingGamma):
     """Method `psi-ts`: Psi at the training gamma first, then temperature scaling of its log-probabilities."""
 
@@ -271,6 +319,14 @@ class RecoveryThenTemperature(_WithTrainingGamma):
         return log_psi(log_psi(logits, self.gamma_), 0.0, self.temperature_)
 
 
+@calibrator(
+    id="ts-focal",
+    label="TS by focal loss",
+    criteria=("focal",),
+    needs_training_gamma=True,
+    shown=False,
+    compared_with=(),
+)
 class FocalLossTemperature(_WithTrainingGamma):
     """Method `ts-focal`: temperature scaling, T fitted by the focal loss of the training gamma (C21)."""
 
@@ -299,6 +355,14 @@ class FocalLossTemperature(_WithTrainingGamma):
         return focal_loss_search(objective, self.training_gamma, self.temperatures)
 
 
+@calibrator(
+    id="ts-focal-psi",
+    label="TS by focal loss, then Ψ",
+    criteria=("focal",),
+    needs_training_gamma=True,
+    shown=False,
+    compared_with=(),
+)
 class FocalLossTemperatureThenRecovery(FocalLossTemperature):
     """Method `ts-focal-psi`: T fitted by the focal loss, then Psi at the training gamma (C21's TS_FL)."""
 

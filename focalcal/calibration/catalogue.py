@@ -1,83 +1,123 @@
-"""The names of this stage and its limits: methods, criteria, metrics, ranges. Standard library only.
+"""The calibrators, metrics and criteria by name, and the limits of this stage. Standard library only.
 
-To add a calibrator, write one class in `calibrators.py` (a subclass of `Calibrator`) and add one line to
-`METHODS` here: its name in tables, the class, the criteria it is fitted by, whether it needs the gamma that
-the model was trained with. Configuration checks, the calibration job, tables and figures take it from here.
+A calibrator is a class and a metric is a function, each with a declaration above it that states every fact
+about it: label, style, direction, where it is shown. This module reads the declarations without importing
+NumPy. Configuration checks, the calibration job, tables, figures and the report all ask here.
 """
 
+import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from focalcal.common.declarations import declare, read_declarations
 from focalcal.common.errors import UserError
 
-CRITERIA = ("nll", "ece", "adaece")
-"""What a search minimises on validation data: log-loss, equal-width ECE, equal-mass ECE."""
-
-METRICS = (
-    "accuracy",
-    "error",
-    "nll",
-    "brier",
-    "ece",
-    "adaece",
-    "mce",
-    "classwise_ece",
-    "s99_share",
-    "s99_accuracy",
-)
-"""What is reported of every fit, as fractions; s99_accuracy has no row where no sample is above 0.99."""
-
 SMALLEST_GAMMA, LARGEST_GAMMA = -1.0, 100.0
-"""Gammas for which the focal map is computed."""
+"""Range of gamma for which the focal map is computed."""
 SMALLEST_TEMPERATURE = 1e-4
-"""Temperature below which logits are not divided."""
+"""Temperature below which nothing is computed."""
 NARROWEST_RANGE = 1.2e-3
-"""Ends of gamma or log T that are no further apart leave the continuous search no room for differences."""
+"""The continuous search needs a wider range of gamma and of log T than this to take differences."""
+
+calibrator = declare
+"""Declares a class of `calibrators.py` as a calibrator; the facts are the fields of `Method`."""
+metric = declare
+"""Declares a function of `metrics.py` as a metric; the facts are the fields of `Metric`."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """How one calibration method is made."""
+    """One calibration method: a row of tables, a colour in figures."""
 
-    calibrator: str
-    """Name of its class in `focalcal.calibration.calibrators`."""
-    criteria: tuple[str, ...] | None
-    """The criteria it is fitted by: None for each configured one, () where nothing is fitted."""
+    id: str
+    class_name: str
+    label: str
+    """Name in tables and figures."""
+    full_label: str = ""
+    """Name in sentences, where it differs from the label."""
+    color: str = "black"
+    """Name of a colour of `reporting.figures.style`."""
+    marker: str = "x"
+    criteria: tuple[str, ...] | None = None
+    """Criteria it is fitted by: None for every configured one, () where nothing is fitted."""
     needs_training_gamma: bool = False
-    """Whether it applies only to models trained with focal loss of one known gamma."""
-    ends_apart: float | None = None
-    """How far apart the ends of both grids must be at least, where it searches between them."""
+    """Whether it applies only to models trained with a focal loss of one known gamma."""
+    narrowest_range: float | None = None
+    """Width that the ranges of gamma and of log T must exceed if it searches between their boundaries."""
+    shown: bool = True
+    """Whether overview, ranking and figures show it; the table of all scores shows every method."""
+    compared_with: tuple[str, ...] = ("ts",)
+    """Methods that the comparisons set it against."""
+
+    @property
+    def name(self) -> str:
+        """Return the name for sentences."""
+        return self.full_label or self.label
 
 
+@dataclass(frozen=True)
+class Metric:
+    """One score of predictions, as metrics.csv names it and as people see it."""
+
+    id: str
+    label: str
+    factor: float = 1.0
+    """Shown values are multiplied by this; 100 for per cent."""
+    decimals: int = 3
+    higher_is_better: bool = False
+    criterion: bool = False
+    """Whether calibrators can be chosen by it on validation data."""
+
+    @property
+    def heading(self) -> str:
+        """Return the label with its unit, for column headings and axes."""
+        return f"{self.label} (%)" if self.factor == 100 else self.label
+
+    @property
+    def name(self) -> str:
+        """Return the label for the middle of a sentence: words in lower case, abbreviations as they are."""
+        return self.label[0].lower() + self.label[1:] if self.label[1:].islower() else self.label
+
+    @property
+    def inline(self) -> str:
+        """Return the name with its unit."""
+        return f"{self.name} (%)" if self.factor == 100 else self.name
+
+    @property
+    def difference_unit(self) -> str:
+        """Return the unit of differences, with a leading blank."""
+        return " points" if self.factor == 100 else ""
+
+
+_FOLDER = Path(__file__).parent
 METHODS = {
-    "none": Method("Uncalibrated", criteria=()),
-    "ts": Method("TemperatureScaling", criteria=None),
-    "fts": Method("FocalTemperatureScaling", criteria=None),
-    "fts-line": Method("LineFocalTemperatureScaling", criteria=None, ends_apart=0.0),
-    "fts-continuous": Method(
-        "ContinuousFocalTemperatureScaling", criteria=("nll",), ends_apart=NARROWEST_RANGE
-    ),
-    "psi": Method("Recovery", criteria=(), needs_training_gamma=True),
-    "psi-ts": Method("RecoveryThenTemperature", criteria=None, needs_training_gamma=True),
-    "ts-psi": Method("TemperatureThenRecovery", criteria=None, needs_training_gamma=True),
-    "ts-focal": Method("FocalLossTemperature", criteria=("focal",), needs_training_gamma=True),
-    "ts-focal-psi": Method(
-        "FocalLossTemperatureThenRecovery", criteria=("focal",), needs_training_gamma=True
-    ),
+    found.facts["id"]: Method(class_name=found.name, **found.facts)
+    for found in read_declarations(_FOLDER, "calibrator")
 }
+"""Every calibrator by its id."""
+METRICS = {found.name: Metric(found.name, **found.facts) for found in read_declarations(_FOLDER, "metric")}
+"""Every metric by its id, in the order of metrics.csv: fractions or nats; an undefined one has no row."""
+CRITERIA = tuple(entry.id for entry in METRICS.values() if entry.criterion)
+"""What a search can minimise on validation data."""
 
 
-def check_ends(methods: Iterable[str], gammas: Sequence[float], temperatures: Sequence[float]) -> None:
-    """Raise a UserError where a method searches between ends of the grids that are too close together."""
+def fingerprint() -> str:
+    """Return a digest of all these facts: a new label or colour makes the tables and figures again."""
+    return hashlib.sha256(repr((METHODS, METRICS)).encode()).hexdigest()[:16]
+
+
+def check_ranges(methods: Iterable[str], gammas: Sequence[float], temperatures: Sequence[float]) -> None:
+    """Raise a UserError if a method searches between grid boundaries that are too close together."""
     logs = [math.log(temperature) for temperature in temperatures]
     for key, unit, values in (("gammas", "", gammas), ("temperatures", " of log T", logs)):
         width = max(values) - min(values)
         for name in methods:
-            apart = METHODS[name].ends_apart
-            if apart is not None and not width > apart:
+            narrowest = METHODS[name].narrowest_range
+            if narrowest is not None and not width > narrowest:
                 raise UserError(
-                    f"config key 'calibration.{key}' has ends that are {width:g}{unit} apart, but method "
-                    f"{name!r} searches between them; allowed: more than {apart:g}{unit}; add values or "
-                    f"remove the method from 'calibration.methods'"
+                    f"config key 'calibration.{key}' spans {width:g}{unit}, but method {name!r} searches "
+                    f"between its boundaries; allowed: more than {narrowest:g}{unit}; add values or remove "
+                    f"the method from 'calibration.methods'"
                 )

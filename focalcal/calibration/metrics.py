@@ -16,6 +16,8 @@ Binning, where a function takes it:
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from focalcal.calibration.catalogue import metric
+
 BINNINGS = ("width", "mass")
 MASS_VARIANTS = ("split", "authors")
 ROW_SUM_TOLERANCE = 1e-3
@@ -25,18 +27,21 @@ EDGE_ROUNDING = 2e-12
 the largest error of the fast kernels, so that they bin as the definitions do."""
 
 
+@metric(label="Accuracy", factor=100, decimals=1, higher_is_better=True)
 def accuracy(probs: ArrayLike, labels: ArrayLike) -> float:
     """Return the share of samples whose predicted class is their label."""
     probs, labels = checked(probs, labels)
     return float(np.mean(probs.argmax(axis=1) == labels))
 
 
+@metric(label="Error", factor=100, decimals=2)
 def error(probs: ArrayLike, labels: ArrayLike) -> float:
     """Return the share of samples whose predicted class is not their label."""
     probs, labels = checked(probs, labels)
     return float(np.mean(probs.argmax(axis=1) != labels))
 
 
+@metric(label="Log-loss", criterion=True)
 def nll(probs: ArrayLike, labels: ArrayLike) -> float:
     """Return the mean of `-log` of the label's probability; infinite where a label has probability 0."""
     probs, labels = checked(probs, labels)
@@ -49,11 +54,13 @@ def nll_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64]) -> fl
     return float(-np.mean(log_probs[np.arange(len(labels)), labels]) + 0.0)
 
 
+@metric(label="Brier score")
 def brier(probs: ArrayLike, labels: ArrayLike) -> float:
     """Return the mean squared distance, summed over classes, to the one-hot label: 0 to 2."""
     return _brier_of(*checked(probs, labels))
 
 
+@metric(label="ECE", factor=100, decimals=2, criterion=True)
 def ece(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
@@ -62,6 +69,13 @@ def ece(
     return _ece_of(*_bin_gaps(confidences, correct, bins, binning, variant), len(confidences))
 
 
+@metric(label="AdaECE", factor=100, decimals=2, criterion=True)
+def adaece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, variant: str = "split") -> float:
+    """Return the expected calibration error with bins of equal mass."""
+    return ece(probs, labels, bins, "mass", variant)
+
+
+@metric(label="MCE", factor=100, decimals=2)
 def mce(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
@@ -70,6 +84,7 @@ def mce(
     return _mce_of(*_bin_gaps(confidences, correct, bins, binning, variant))
 
 
+@metric(label="Classwise ECE", factor=100, decimals=2)
 def classwise_ece(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
@@ -83,6 +98,18 @@ def classwise_ece(
         for number, column in enumerate(probs.T)
     )
     return float(total / probs.size)
+
+
+@metric(label="Share above 0.99 confidence", factor=100, decimals=2, higher_is_better=True)
+def s99_share(probs: ArrayLike, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
+    """Return the share of samples with confidence above `threshold` (M20 Table 6)."""
+    return s99(probs, labels, threshold)[0]
+
+
+@metric(label="Accuracy above 0.99 confidence", factor=100, decimals=2, higher_is_better=True)
+def s99_accuracy(probs: ArrayLike, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
+    """Return the accuracy of samples with confidence above `threshold`, NaN if there are none."""
+    return s99(probs, labels, threshold)[1]
 
 
 def s99(probs: ArrayLike, labels: ArrayLike, threshold: float = CONFIDENT) -> tuple[float, float]:

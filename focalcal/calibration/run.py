@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from focalcal.calibration import calibrators, metrics
 from focalcal.calibration.calibrators import Calibrator, Settings
-from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS, check_ends
+from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS, check_ranges
 from focalcal.calibration.kernels.focal_table import check_gammas
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.objective import Objective, check_temperatures
@@ -46,7 +46,7 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
             skipped.append({"method": name, "reason": reason})
             continue
         for criterion in _criteria(name, spec["criteria"]):
-            calibrator_class = getattr(calibrators, METHODS[name].calibrator)
+            calibrator_class = getattr(calibrators, METHODS[name].class_name)
             calibrator = calibrator_class.configured(criterion, settings, run["gamma"])
             calibrator.fit_objective(objective)
             values = {
@@ -76,7 +76,7 @@ def settings_of(spec: Mapping[str, Any]) -> Settings:
         metrics.check_binning(spec["bins"], "mass", spec["adaece"])
     except ValueError as error:
         raise UserError(f"calibration settings: {error}") from None
-    check_ends(spec["methods"], gammas, (temperatures[0], temperatures[-1]))
+    check_ranges(spec["methods"], gammas, (temperatures[0], temperatures[-1]))
     return Settings(gammas, temperatures, spec["bins"], spec["adaece"])
 
 

@@ -23,14 +23,17 @@ DIGEST_CHARACTERS = 16
 _IGNORED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
 
 
-def code_version(root: Path, entry_point: str, *data_files: str) -> tuple[str, ...]:
-    """Return sorted `path=digest` strings for an entry point, the modules it imports, and its data files.
+def code_version(root: Path, entry_point: str, *others: str) -> tuple[str, ...]:
+    """Return sorted `path=digest` strings for an entry point, the modules it imports, and other files.
 
+    `others` are modules that are loaded by name, whose imports count too, and data files.
     Paths are relative to `root`. Only modules below `root` count: installed packages are pinned by version
     and recorded in each run's record instead.
     """
-    digests = {path: _module(root, path).digest for path in import_closure(root, entry_point)}
-    digests.update({path: _shorten((root / path).read_bytes()) for path in data_files})
+    roots = [entry_point, *(path for path in others if path.endswith(".py"))]
+    modules = {path for start in roots for path in import_closure(root, start)}
+    digests = {path: _module(root, path).digest for path in modules}
+    digests |= {path: _shorten((root / path).read_bytes()) for path in others if path not in digests}
     return tuple(f"{path}={digest}" for path, digest in sorted(digests.items()))
 
 

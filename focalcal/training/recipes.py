@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from focalcal.common.constraints import (
-    UNIQUE,
-    Count,
-    NonNegative,
-    NonNegativeInteger,
-    OpenShare,
-    Positive,
-    Probability,
-    Section,
-    ShareBelowOne,
-)
+from annotated_types import Ge, Le, Lt
+
+from focalcal.common.constraints import UNIQUE, Count, NonNegative, OpenShare, Positive, Section
 from focalcal.common.errors import UserError
+
+NonNegativeInteger = Annotated[int, Ge(0)]
+Probability = Annotated[float, Ge(0), Le(1)]
+ShareBelowOne = Annotated[float, Ge(0), Lt(1)]
 
 ASCENDING = ("milestones", "gamma_milestones", "gamma_thresholds")
 

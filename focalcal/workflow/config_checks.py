@@ -113,7 +113,7 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
             f"config key 'calibration.temperatures.stop' is {stop}; allowed: at least start, which is {start}"
         )
     last = _last_temperature(start, stop, step)
-    calibration_catalogue.check_ends(section["methods"], section["gammas"], (start, last))
+    calibration_catalogue.check_ranges(section["methods"], section["gammas"], (start, last))
     points = (stop - start) / step * len(section["gammas"])
     if points > MAXIMUM_GRID_POINTS:
         raise UserError(

@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from focalcal.reporting.figures.style import BLACK, GREY, message_figure, method_look
+from focalcal.reporting.figures.style import BLACK, GREY, message_figure, method_style
 from focalcal.reporting.statistics.tests import Ranking
 from focalcal.reporting.tables.cells import loss_name
 from focalcal.reporting.tables.overview import method_name
@@ -94,7 +94,7 @@ def _difference_bar(axis: Axes, ranking: Ranking, low: int, top: float, metric_l
 def _leader(axis: Axes, name: str, rank: float, y: float, side: tuple[float, float], *, left: bool) -> None:
     """Draw the line from a rank down to its name, coloured and marked by calibrator."""
     loss, method = name.split(" / ")
-    look = method_look(method)
+    look = method_style(method)
     end, top = side
     axis.plot([rank, rank, end], [top, y, y], color=GREY, linewidth=0.6)
     axis.plot(rank, top, look.marker, color=look.color, markersize=4, clip_on=False)

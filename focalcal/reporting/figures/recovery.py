@@ -14,7 +14,7 @@ from focalcal.reporting.figures.style import (
     GREY,
     VERMILION,
     message_figure,
-    method_look,
+    method_style,
     panels,
     plain_log,
 )
@@ -59,7 +59,7 @@ def _distance_figure(settings: Sequence[Setting], score: str, label: str) -> Fig
 
 
 def _seed_points(axis: Axes, settings: Sequence[Setting], method: str, score: str, shift: float) -> None:
-    look = method_look(method)
+    look = method_style(method)
     for position, setting in enumerate(settings):
         values = setting.values(method, score)
         if values:
@@ -69,7 +69,7 @@ def _seed_points(axis: Axes, settings: Sequence[Setting], method: str, score: st
 
 
 def _method_key(figure: Figure) -> None:
-    looks = {name: method_look(method) for method, name in METHODS.items()}
+    looks = {name: method_style(method) for method, name in METHODS.items()}
     lines = [Line2D([], [], color=k.color, marker=k.marker, linestyle="") for k in looks.values()]
     figure.legend(lines, list(looks), loc="outside lower center", ncols=len(looks))
 
@@ -99,7 +99,7 @@ def sample_size_figure(settings: Sequence[Setting]) -> Figure:
     axes[0].set_ylabel("KL from true posterior (nats)")
     figure.legend(
         [
-            Line2D([], [], color=method_look(m).color, marker=method_look(m).marker)
+            Line2D([], [], color=method_style(m).color, marker=method_style(m).marker)
             for m in ("none", "ts", "psi")
         ],
         [METHODS[method] for method in ("none", "ts", "psi")],
@@ -143,7 +143,7 @@ def _mark_takeover(axis: Axes, settings: Sequence[Setting]) -> None:
 
 
 def _size_line(axis: Axes, settings: Sequence[Setting], method: str) -> None:
-    look = method_look(method)
+    look = method_style(method)
     known = [setting for setting in settings if setting.values(method, "kl_posterior")]
     sizes = [_size(setting) for setting in known]
     axis.plot(

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from focalcal.reporting.figures.style import BLACK, GREY, message_figure, method_look
+from focalcal.reporting.figures.style import BLACK, GREY, message_figure, method_style
 from focalcal.reporting.records.measurements import loss_order
 from focalcal.reporting.tables.cells import loss_name
 from focalcal.reporting.tables.overview import method_name
@@ -104,7 +104,7 @@ def _label(cells: list[Axes], name: str, *, first: bool, last: bool) -> None:
 
 
 def _diagram(axis: Axes, pooled: Pooled, method: str) -> None:
-    color = method_look(method).color
+    color = method_style(method).color
     low, high = accuracy_band(pooled)
     filled = np.flatnonzero(pooled.count > 0)
     axis.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle="--")
@@ -130,7 +130,7 @@ def _diagram(axis: Axes, pooled: Pooled, method: str) -> None:
 def _histogram(axis: Axes, pooled: Pooled, method: str) -> None:
     bins = len(pooled.count)
     share = pooled.count / pooled.count.sum()
-    axis.bar((np.arange(bins) + 0.5) / bins, share, 0.9 / bins, color=method_look(method).color, alpha=0.75)
+    axis.bar((np.arange(bins) + 0.5) / bins, share, 0.9 / bins, color=method_style(method).color, alpha=0.75)
     accuracy = np.nansum(pooled.accuracy * share)
     confidence = np.nansum(pooled.confidence * share)
     # Where the two lines part, the model is over- (dotted to the right) or underconfident on average.

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from focalcal.reporting.figures.style import (
     BLACK,
     GREY,
-    loss_looks,
     message_figure,
-    method_look,
+    method_style,
     panels,
     plain_log,
+    styles_of_losses,
 )
 from focalcal.reporting.records.measurements import Key, Summary, loss_order
 from focalcal.reporting.statistics.comparisons import mean_optimism
@@ -51,7 +51,7 @@ def accuracy(summary: Mapping[Key, Summary], metric: str, criterion: str) -> Fig
     places = sorted({key[:2] for key in summary})
     if not places:
         return message_figure(NOTHING)
-    looks = loss_looks([key[2] for key in summary])
+    looks = styles_of_losses([key[2] for key in summary])
     figure, axes = panels(len(places), width=3.7, height=3.0)
     for axis, (dataset, model) in zip(axes, places, strict=True):
         for loss in _losses(summary, (dataset, model)):
@@ -96,7 +96,7 @@ def optimism(table: pd.DataFrame, methods: tuple[str, ...] = ("ts", "fts", "fts-
             points = rows[rows["method"] == method]
             if points.empty:
                 continue
-            look = method_look(method)
+            look = method_style(method)
             shift = means.loc[(method, criterion), "optimism"] * scale.factor
             axis.plot(
                 points["validation"] * scale.factor,
@@ -143,7 +143,7 @@ def _error_panel(
         for offset, method in zip((-0.22, 0, 0.22), SHOWN, strict=True):
             chosen = "" if method == "none" else criterion
             score = summary.get((*place, loss, method, chosen, metric))
-            look = method_look(method)
+            look = method_style(method)
             if score is not None:
                 mean, spread = score.mean * factor, (score.std or 0) * factor
                 # A bar that reached zero could not be drawn on a logarithmic axis.

@@ -12,11 +12,11 @@ from focalcal.reporting.figures.reliability import pool
 from focalcal.reporting.figures.style import (
     BLACK,
     GREY,
-    loss_looks,
     message_figure,
-    method_look,
+    method_style,
     panels,
     plain_log,
+    styles_of_losses,
 )
 from focalcal.reporting.records.measurements import loss_order
 from focalcal.reporting.tables.cells import GAMMA, MINUS, loss_name
@@ -93,7 +93,7 @@ def temperature(diagnostics: Sequence[Mapping[str, Any]]) -> Figure:
     if not curves:
         return message_figure("No run at hand succeeded.")
     grid = np.array(diagnostics[0]["curve"]["temperatures"])
-    looks = loss_looks(list(curves))
+    looks = styles_of_losses(list(curves))
     figure, (axis,) = panels(1, width=6.4, height=3.6)
     least_shown = max(grid[0], LEAST_SHOWN_TEMPERATURE)
     for loss, look in looks.items():
@@ -142,7 +142,7 @@ def surface(searches: Mapping[str, Search], criterion: str) -> Figure:
         best = search.best_temperatures().mean(axis=0)
         axis.plot(best, rows, color="white", linewidth=1, linestyle=":")
         for method, points in search.chosen.items():
-            look = method_look(method)
+            look = method_style(method)
             at = [(t, int(np.flatnonzero(search.gammas == g)[0])) for g, t in points if g in search.gammas]
             if at:
                 axis.plot(*zip(*at, strict=True), look.marker, color=look.color, markersize=6,
@@ -156,7 +156,7 @@ def surface(searches: Mapping[str, Search], criterion: str) -> Figure:
     bar.set_ticks(np.log10(ticks), labels=[f"{value:g}" for value in ticks])
     bar.set_label(f"validation {scale.inline}, mean over seeds")
     handles = [
-        axes[0].plot([], [], method_look(m).marker, color=method_look(m).color)[0] for m in ("ts", "fts")
+        axes[0].plot([], [], method_style(m).marker, color=method_style(m).color)[0] for m in ("ts", "fts")
     ]
     handles.append(axes[0].plot([], [], ":", color=GREY)[0])
     figure.legend(
@@ -169,7 +169,7 @@ def relation(searches: Mapping[str, Search], criterion: str) -> Figure:
     """Return the best T at each gamma of the focal map by loss, mean over seeds, with least-squares lines."""
     if not searches:
         return message_figure(f"No run at hand has a search by {criterion}.")
-    looks = loss_looks(list(searches))
+    looks = styles_of_losses(list(searches))
     figure, (axis,) = panels(1, width=6.6, height=3.8)
     for loss, search in searches.items():
         look, best = looks[loss], search.best_temperatures()

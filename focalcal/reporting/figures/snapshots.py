@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from focalcal.reporting.figures.reliability import pool
-from focalcal.reporting.figures.style import BLACK, Look, loss_looks, message_figure
+from focalcal.reporting.figures.style import BLACK, Style, message_figure, styles_of_losses
 from focalcal.reporting.records.measurements import loss_order
 from focalcal.reporting.tables.cells import loss_name
 
@@ -26,7 +26,7 @@ def snapshots(runs: Mapping[str, Sequence[Sequence[Snapshot]]]) -> Figure:
         return message_figure("The recipe kept no snapshots; it does so at its snapshot_epochs.")
     figure = Figure(figsize=(2.4 * len(epochs) + 0.4, 4.2))
     axes = figure.subplots(2, len(epochs), squeeze=False, height_ratios=[3, 2], sharex=True, sharey="row")
-    looks = loss_looks(list(runs))
+    looks = styles_of_losses(list(runs))
     for column, epoch in enumerate(epochs):
         for loss in sorted(runs, key=loss_order):
             at_epoch = [next(snap for snap in run if snap["epoch"] == epoch) for run in runs[loss]]
@@ -41,7 +41,7 @@ def snapshots(runs: Mapping[str, Sequence[Sequence[Snapshot]]]) -> Figure:
     return figure
 
 
-def _draw(axes: Sequence, bins: Sequence[Snapshot], look: Look, name: str) -> None:
+def _draw(axes: Sequence, bins: Sequence[Snapshot], look: Style, name: str) -> None:
     """Draw one loss at one epoch: above accuracy, below share of samples, at each filled bin's confidence."""
     pooled = pool(bins)
     filled = np.flatnonzero(pooled.count > 0)

@@ -5,7 +5,7 @@ line style of its own, so that none carries meaning alone.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, Locator, MaxNLocator, NullFormatter
 
-from focalcal.common.errors import UserError
+from focalcal.calibration.catalogue import METHODS
 from focalcal.common.io import atomic_output
-from focalcal.reporting.records.measurements import loss_order
-from focalcal.training.catalogue import parse_loss
+from focalcal.training.appearance import loss_styles
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#B8A900", "#0072B2", "#D55E00", "#CC79A7",
@@ -53,34 +52,27 @@ STYLE = {
 }
 
 
+PALETTE = {
+    "black": BLACK,
+    "orange": ORANGE,
+    "sky": SKY,
+    "green": GREEN,
+    "yellow": YELLOW,
+    "blue": BLUE,
+    "vermilion": VERMILION,
+    "purple": PURPLE,
+    "grey": GREY,
+}
+"""The colours that methods and losses name in their declarations."""
+
+
 @dataclass(frozen=True)
-class Look:
-    """How one loss or calibrator is drawn."""
+class Style:
+    """How one loss or calibrator is drawn, as Matplotlib takes it."""
 
     color: str
     marker: str
     line: str = "-"
-
-
-METHOD_LOOKS = {
-    "none": Look(GREY, "o"),
-    "ts": Look(BLUE, "s"),
-    "fts": Look(VERMILION, "D"),
-    "psi": Look(GREEN, "^"),
-    "fts-line": Look(ORANGE, "v"),
-    "fts-continuous": Look(PURPLE, "P"),
-}
-# Focal losses of a fixed gamma go from light to dark with gamma; the other losses stand out by line style.
-GAMMA_COLORS = ("#8FC7E8", "#56B4E9", "#2B8CBE", "#0B62A4", "#083D77", "#041E42")
-GAMMA_MARKERS = ("o", "v", "^", "<", ">", "p")
-OTHER_LOOKS = (
-    Look(VERMILION, "D", "--"),
-    Look(GREEN, "P", "-."),
-    Look(ORANGE, "X", ":"),
-    Look(PURPLE, "h", "--"),
-    Look(YELLOW, "*", "-."),
-    Look(GREY, "d", ":"),
-)
 
 
 @contextmanager
@@ -90,23 +82,16 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def method_look(method: str) -> Look:
+def method_style(method: str) -> Style:
     """Return how a calibrator is drawn everywhere."""
-    return METHOD_LOOKS.get(method, Look(BLACK, "x"))
+    declared = METHODS[method]
+    return Style(PALETTE[declared.color], declared.marker)
 
 
-def loss_looks(losses: Sequence[str]) -> dict[str, Look]:
-    """Return how each loss is drawn, in the suite's order: cross-entropy black, focal by gamma, others."""
-    ordered = sorted(set(losses), key=loss_order)
-    focal = [loss for loss in ordered if _is_plain_focal(loss)]
-    others = [loss for loss in ordered if loss != "ce" and loss not in focal]
-    looks = {"ce": Look(BLACK, "s")} if "ce" in ordered else {}
-    for position, loss in enumerate(focal):
-        # The darkest and lightest are used whatever the number of gammas.
-        step = round(position * (len(GAMMA_COLORS) - 1) / max(1, len(focal) - 1))
-        looks[loss] = Look(GAMMA_COLORS[step], GAMMA_MARKERS[step])
-    looks.update({loss: OTHER_LOOKS[i % len(OTHER_LOOKS)] for i, loss in enumerate(others)})
-    return {loss: looks[loss] for loss in ordered}
+def styles_of_losses(losses: Iterable[str]) -> dict[str, Style]:
+    """Return how each loss is drawn, in the suite's order."""
+    found = loss_styles(losses)
+    return {loss: Style(PALETTE.get(s.color, s.color), s.marker, s.line) for loss, s in found.items()}
 
 
 def panels(
@@ -183,11 +168,3 @@ def save(figure: Figure, paths: Sequence[Path]) -> None:
             figure.savefig(partial, dpi=DPI, metadata=metadata)
         # The first format's layout serves all: working it out again would draw the figure twice more.
         figure.set_layout_engine("none")
-
-
-def _is_plain_focal(loss: str) -> bool:
-    try:
-        parsed = parse_loss(loss)
-    except UserError:
-        return False
-    return parsed.kind == "focal" and not parsed.epsilon

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from focalcal.reporting.figures.style import Look, loss_looks, message_figure, panels, plain_log
+from focalcal.reporting.figures.style import Style, message_figure, panels, plain_log, styles_of_losses
 from focalcal.reporting.records.measurements import loss_order
 from focalcal.reporting.tables.cells import loss_name
 
@@ -44,7 +44,7 @@ def training(histories: Mapping[str, Sequence[pd.DataFrame]]) -> Figure:
     if not histories:
         return message_figure("No run at hand was trained here.")
     split = held_out([history for runs in histories.values() for history in runs])
-    looks = loss_looks(list(histories))
+    looks = styles_of_losses(list(histories))
     figure, axes = panels(len(PANELS), width=3.2, height=2.4)
     for axis, panel in zip(axes, PANELS, strict=True):
         for loss in sorted(histories, key=loss_order):
@@ -61,7 +61,7 @@ def training(histories: Mapping[str, Sequence[pd.DataFrame]]) -> Figure:
     return figure
 
 
-def _draw(axis: Axes, mean: pd.DataFrame, panel: Panel, split: str, look: Look, name: str) -> None:
+def _draw(axis: Axes, mean: pd.DataFrame, panel: Panel, split: str, look: Style, name: str) -> None:
     """Draw one loss in one panel; training data too where the panel is about error."""
     column = f"{split}_{panel.column}" if panel.split else panel.column
     if column in mean:

@@ -109,7 +109,7 @@ def _predict(
     split: Split, fit: Mapping[str, Any], settings: Settings, training_gamma: float | None
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Return confidence (n,), correctness (n,) and the label's log-probability (n,) under a stored fit."""
-    calibrator_class = getattr(calibrators, METHODS[fit["method"]].calibrator)
+    calibrator_class = getattr(calibrators, METHODS[fit["method"]].class_name)
     calibrator = calibrator_class.configured(fit["criterion"], settings, training_gamma)
     calibrator.fit_ = Fit(fit["gamma"], fit["temperature"], fit["validation_score"], fit["evaluations"])
     log_probs = calibrator.predict_log_proba(split.logits)

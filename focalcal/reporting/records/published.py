@@ -15,6 +15,8 @@ import pandas as pd
 FOLDER = Path(__file__).with_name("published")
 RESULT_FILES = ("k24_table1.csv", "m20_tables.csv")
 DIVISORS = {"percent": 100, "nats": 1}
+Published = dict[tuple[str, ...], pd.Series]
+"""Printed cells by (paper, dataset, model, loss, method, criterion, metric)."""
 CELL = ["paper", "dataset", "model", "loss", "method", "criterion", "metric"]
 
 
@@ -60,6 +62,11 @@ def unique_cells(results: pd.DataFrame) -> pd.DataFrame:
         where = conflict[["paper", "table", "row", "column", "printed"]].agg(" ".join, axis=1)
         raise ValueError(f"the same cell is printed differently: {'; '.join(where)}")
     return distinct.reset_index(drop=True)
+
+
+def index_cells(cells: pd.DataFrame) -> Published:
+    """Return the rows of `unique_cells` for look-up by cell."""
+    return {tuple(row[name] for name in CELL): row for _, row in cells.iterrows()}
 
 
 def _in_suite_units(printed: str, unit: str) -> float:

@@ -34,7 +34,7 @@ def fitted(name, criterion="nll"):
     own = METHODS[name].criteria
     criterion = (own or (None,))[0] if own is not None else criterion
     return (
-        getattr(calibrators, METHODS[name].calibrator)
+        getattr(calibrators, METHODS[name].class_name)
         .configured(criterion, SETTINGS, 2.0)
         .fit(LOGITS, LABELS)
     )
@@ -223,4 +223,4 @@ def test_unknown_arguments_are_named():
 
 def test_every_method_of_the_catalogue_names_a_calibrator():
     for method in METHODS.values():
-        assert issubclass(getattr(calibrators, method.calibrator), Calibrator)
+        assert issubclass(getattr(calibrators, method.class_name), Calibrator)

@@ -43,7 +43,7 @@ def test_rows_have_the_contract_columns_and_cover_every_method_split_and_metric(
     assert {row["method"] for row in result.rows} == set(METHODS)
     assert {row["split"] for row in result.rows} == {"val", "test"}
     for method in METHODS:
-        assert {row["metric"] for row in result.rows if row["method"] == method} >= set(METRICS[:-1])
+        assert {row["metric"] for row in result.rows if row["method"] == method} >= set(list(METRICS)[:-1])
 
 
 def test_criteria_are_reported_separately_and_empty_where_nothing_is_fitted(result):

@@ -53,17 +53,17 @@ MISTAKES = {
     "one gamma to search between": (
         "calibration",
         {"gammas": [0.5]},
-        r"'calibration\.gammas' has ends that are 0 apart, but method 'fts-line'.*allowed: more than 0;",
+        r"'calibration\.gammas' spans 0, but method 'fts-line'.*allowed: more than 0;",
     ),
     "gammas without room for differences": (
         "calibration",
         {"gammas": [0.5, 0.5005]},
-        r"'calibration\.gammas' has ends that are 0\.0005 apart, but method 'fts-continuous'.*than 0\.0012;",
+        r"'calibration\.gammas' spans 0\.0005, but method 'fts-continuous'.*than 0\.0012;",
     ),
     "one temperature to search between": (
         "calibration",
         {"temperatures": {"start": 1, "stop": 1.4, "step": 0.5}},
-        r"'calibration\.temperatures' has ends that are 0 of log T apart, but method 'fts-line'",
+        r"'calibration\.temperatures' spans 0 of log T, but method 'fts-line'",
     ),
     "temperature below what is computed": (
         "calibration",

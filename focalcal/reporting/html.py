@@ -1,0 +1,25 @@
+"""HTML from the templates of this room; everything that comes from data is escaped."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+def render(template: str, **context: Any) -> str:
+    """Return a template filled with values; a name that it uses and nobody gives is an error."""
+    return _environment().get_template(template).render(**context)
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

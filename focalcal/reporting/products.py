@@ -1,0 +1,237 @@
+"""The tables and figures: each is one function with one declaration above it. Standard library only.
+
+    @figure(page="calibration", order=20, heading="...", caption="...", inputs=("metrics",))
+    def calibration_error(sources): ...
+
+A function below `tables/` returns a `Table`, one below `figures/` a Matplotlib figure. Its name names the
+files. The declaration says what it reads, what it is made for and where the report shows it. Rules and report
+take everything from here, so adding a table or figure means adding a function.
+"""
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from focalcal.common.declarations import Declaration, declare, read_declarations
+
+table = declare
+"""Declares a function below `tables/`; the facts are fields of `Product`."""
+figure = declare
+"""Declares a function below `figures/`; the facts are fields of `Product`."""
+
+INPUTS = {
+    "metrics": "results/tables/metrics.csv",
+    "runs": "results/tables/runs.csv",
+    "diagnostics": "results/diagnostics/{run}.json",
+    "fits": "results/calibration/{run}/fits.json",
+    "surfaces": "results/calibration/{run}/surfaces.npz",
+    "recovery": "results/recovery/{run}/recovery.json",
+    "logits": "results/runs/{run}/logits.npz",
+    "histories": "results/runs/{trained_run}/history.csv",
+    "records": "results/runs/{trained_run}/run.json",
+    "data": "results/data/{dataset}.npz",
+    "data_records": "results/data/{dataset}.json",
+    "bounds": "results/theory/bounds.csv",
+    "matching": "results/theory/matching.csv",
+    "linear_model": "results/theory/linear_model.csv",
+    "linear_model_history": "results/theory/linear_model_history.csv",
+}
+"""Files that a product may read: all runs, or those of its dataset and model."""
+SCOPES = ("all", "dataset and model")
+STAGES = ("reporting", "recovery", "theory")
+"""The figures of one stage are drawn by one job."""
+SUFFIXES = {"table": ("csv", "md", "tex", "html"), "figure": ("png", "pdf")}
+_FOLDERS = {"table": "tables", "figure": "figures"}
+_PACKAGE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Product:
+    """One table or figure: what it shows, what it reads, where it stands."""
+
+    name: str
+    kind: str
+    """table or figure"""
+    module: str
+    """Path of its module, relative to the project."""
+    page: str
+    """Page of the report."""
+    order: int
+    """Position on the page."""
+    heading: str
+    caption: str
+    inputs: tuple[str, ...]
+    """Names from `INPUTS`."""
+    scope: str = "all"
+    """all: made once; dataset and model: made for each pair."""
+    stage: str = "reporting"
+    when: str = ""
+    """A condition of `Layout` under which it is made; always, if empty."""
+
+    def __post_init__(self) -> None:
+        for value, allowed in (
+            (self.scope, SCOPES),
+            (self.stage, STAGES),
+            *((n, INPUTS) for n in self.inputs),
+        ):
+            if value not in allowed:
+                raise ValueError(
+                    f"{self.module}: {self.name} declares {value!r}; allowed: {', '.join(allowed)}"
+                )
+
+    def stem(self, dataset_model: str = "") -> str:
+        """Return its path without suffix, relative to the results folder."""
+        below = f"/{dataset_model}" if dataset_model else ""
+        return f"{_FOLDERS[self.kind]}/{self.name}{below}"
+
+    def build(self, sources: Any) -> Any:
+        """Return the table or figure, made by its function from the files it declares."""
+        module = importlib.import_module(self.module.removesuffix(".py").replace("/", "."))
+        return getattr(module, self.name)(sources)
+
+
+def _read_products(kind: str) -> Iterator[Product]:
+    for found in read_declarations(_PACKAGE / _FOLDERS[kind], kind):
+        yield _product(kind, found)
+
+
+def _product(kind: str, found: Declaration) -> Product:
+    module = f"focalcal/reporting/{_FOLDERS[kind]}/{found.path.name}"
+    try:
+        return Product(found.name, kind, module, **found.facts)
+    except TypeError as error:
+        raise ValueError(f"{module}: the declaration of {found.name} is wrong: {error}") from None
+
+
+PRODUCTS = sorted(
+    [product for kind in SUFFIXES for product in _read_products(kind)],
+    key=lambda product: (product.page, product.order, product.name),
+)
+"""Every table and figure, in the order of the report."""
+
+
+class _Run(Protocol):
+    dataset: str
+    model: str
+    path: str
+    imported: str | None
+
+
+class _Grid(Protocol):
+    datasets: list[str]
+
+    def __iter__(self) -> Iterator[_Run]: ...
+
+    def data_spec(self, dataset: str) -> Mapping[str, Any]: ...
+
+
+class Layout:
+    """The products of one configuration, with their files; `human` names the datasets with human labels."""
+
+    def __init__(self, grid: _Grid, human: Iterable[str] = ()) -> None:
+        self._runs = list(grid)
+        self._specs = {dataset: grid.data_spec(dataset) for dataset in grid.datasets}
+        self._human = set(human) & {run.dataset for run in self._runs}
+        self.dataset_models = sorted({f"{run.dataset}/{run.model}" for run in self._runs})
+        self._conditions: dict[str, Callable[[str], bool]] = {
+            "": lambda _: True,
+            "trained": self._is_trained,
+            "one-dimensional": self._is_one_dimensional,
+            "posterior known": lambda _: any(map(self._is_synthetic, self._specs)),
+            "sample-size sweep": lambda _: self._has_sweep(),
+            "human labels": lambda _: bool(self._human),
+        }
+
+    def products(
+        self, kind: str, *, stage: str | None = None, scope: str | None = None, dataset_model: str = ""
+    ) -> list[Product]:
+        """Return the products of a kind that this configuration has."""
+        return [
+            product
+            for product in PRODUCTS
+            if product.kind == kind
+            and stage in {None, product.stage}
+            and scope in {None, product.scope}
+            and self.applies(product, dataset_model)
+        ]
+
+    def model_figures(self, when: str) -> list[Product]:
+        """Return the figures made for each dataset and model under a condition: one job draws them."""
+        return [p for p in self.products("figure", scope="dataset and model") if p.when == when]
+
+    def applies(self, product: Product, dataset_model: str = "") -> bool:
+        """Return whether a product is made, for one dataset and model or for any."""
+        if product.scope == "all" or dataset_model:
+            return self._conditions[product.when](dataset_model)
+        return any(map(self._conditions[product.when], self.dataset_models))
+
+    def stems(self, product: Product) -> dict[str, str]:
+        """Return the paths of a product without suffix by dataset and model ("" if over all runs)."""
+        if product.scope == "all":
+            return {"": product.stem()}
+        chosen = filter(self._conditions[product.when], self.dataset_models)
+        return {dataset_model: product.stem(dataset_model) for dataset_model in chosen}
+
+    def files(self, products: Iterable[Product], *suffixes: str) -> list[str]:
+        """Return the files of products, in all formats or in those given."""
+        return [
+            f"results/{stem}.{suffix}"
+            for product in products
+            for stem in self.stems(product).values()
+            for suffix in suffixes or SUFFIXES[product.kind]
+        ]
+
+    def patterns(self, products: Iterable[Product], *suffixes: str) -> list[str]:
+        """Return the files of products of one dataset and model, with these two as wildcards."""
+        stems = [product.stem("{dataset}/{model}") for product in products]
+        return [f"results/{stem}.{suffix}" for stem in stems for suffix in suffixes]
+
+    def inputs(self, products: Iterable[Product], dataset_model: str = "") -> list[str]:
+        """Return the files that products read: of all runs, or of one dataset and model."""
+        names = sorted({name for product in products for name in product.inputs})
+        return [path for name in names for path in self._input_files(name, dataset_model)]
+
+    def _input_files(self, name: str, dataset_model: str) -> list[str]:
+        pattern = INPUTS[name]
+        runs = [run for run in self._runs if dataset_model in {"", f"{run.dataset}/{run.model}"}]
+        values = {
+            "{run}": [run.path for run in runs],
+            "{trained_run}": [run.path for run in runs if run.imported is None],
+            "{dataset}": sorted({run.dataset for run in runs} & set(self._specs)),
+        }
+        for field, found in values.items():
+            if field in pattern:
+                return [pattern.replace(field, value) for value in found]
+        return [pattern]
+
+    def _is_trained(self, dataset_model: str) -> bool:
+        return any(
+            run.imported is None and dataset_model == f"{run.dataset}/{run.model}" for run in self._runs
+        )
+
+    def _is_synthetic(self, dataset: str) -> bool:
+        return dataset in self._specs and self._specs[dataset]["entry"]["kind"] == "synthetic"
+
+    def _is_one_dimensional(self, dataset_model: str) -> bool:
+        dataset = dataset_model.split("/", maxsplit=1)[0]
+        return self._is_synthetic(dataset) and self._specs[dataset]["entry"]["shape"] == [1]
+
+    def _has_sweep(self) -> bool:
+        """Return whether two datasets differ only in their number of training samples."""
+        groups = [group for spec in self._specs.values() if (group := sweep_group(spec)) is not None]
+        return len(set(groups)) < len(groups)
+
+
+def sweep_group(spec: Mapping[str, Any]) -> str | None:
+    """Return what the datasets of one sample-size sweep share, given a dataset's spec.
+
+    That is the base and all parameters except the training size; None for datasets without a known posterior.
+    """
+    if spec["entry"]["kind"] != "synthetic":
+        return None
+    parameters = dict(spec["parameters"])
+    others = {split: size for split, size in parameters.pop("sizes").items() if split != "train"}
+    base = spec["entry"].get("base", spec["name"])
+    return repr([base, sorted(others.items()), sorted(parameters.items())])

@@ -1,0 +1,190 @@
+"""What a table or figure is made from: the files it declares, each read once."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from focalcal.reporting.products import INPUTS, Product
+from focalcal.reporting.records import published
+from focalcal.reporting.records.measurements import Key, Summary, load_metrics, summarise
+
+SUCCEEDED = "ok"
+Run = Mapping[str, str]
+"""A row of runs.csv, with `path`, the run's folder below that of a stage."""
+
+
+class UndeclaredInputError(Exception):
+    """A product reads what its declaration does not name."""
+
+
+class Sources:
+    """The files of a results folder and the settings of the report.
+
+    `of(product)` gives one product access to the files it declares; reading another one is an error. With
+    `dataset_model`, only the runs of one dataset and model are there.
+    """
+
+    def __init__(
+        self,
+        results: Path,
+        settings: Mapping[str, Any],
+        dataset_model: str = "",
+        product: Product | None = None,
+        cache: dict[str, Any] | None = None,
+    ) -> None:
+        self.results = results
+        self.settings = settings
+        self.dataset_model = dataset_model
+        self._product = product
+        self._cache = {} if cache is None else cache
+
+    def of(self, product: Product) -> "Sources":
+        """Return the sources of one product; what was read before is not read again."""
+        return Sources(self.results, self.settings, self.dataset_model, product, self._cache)
+
+    @property
+    def metric(self) -> str:
+        """Return the score that headline, comparisons and figures are about."""
+        return self.settings["metric"]
+
+    @property
+    def criterion(self) -> str:
+        """Return what the shown fits were chosen by."""
+        return self.settings["criterion"]
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """Return the tidy metrics of all runs."""
+        return self._once("metrics", load_metrics)
+
+    @property
+    def scores(self) -> dict[Key, Summary]:
+        """Return every test score over seeds."""
+        metrics = self.metrics
+        if "scores" not in self._cache:
+            self._cache["scores"] = summarise(metrics)
+        return self._cache["scores"]
+
+    @property
+    def published(self) -> published.Published:
+        """Return the papers' printed cells."""
+        if "published" not in self._cache:
+            cells = published.unique_cells(published.load_results())
+            self._cache["published"] = published.index_cells(cells)
+        return self._cache["published"]
+
+    @property
+    def runs(self) -> list[dict[str, str]]:
+        """Return the runs that succeeded."""
+        rows = self._once("runs", read_runs)
+        return [
+            run
+            for run in rows
+            if run["status"] == SUCCEEDED and self.dataset_model in {"", f"{run['dataset']}/{run['model']}"}
+        ]
+
+    @property
+    def diagnostics(self) -> list[dict[str, Any]]:
+        """Return the diagnostics of each run."""
+        return [content for _, content in self._of_runs("diagnostics")]
+
+    @property
+    def fits(self) -> list[tuple[Run, list[dict[str, Any]]]]:
+        """Return each run with what was fitted to it."""
+        return [(run, content["fits"]) for run, content in self._of_runs("fits")]
+
+    @property
+    def recovery(self) -> list[tuple[Run, dict[str, Any]]]:
+        """Return each run with its recovery record."""
+        return self._of_runs("recovery")
+
+    @property
+    def data_records(self) -> dict[str, dict[str, Any]]:
+        """Return the record of each prepared dataset of these runs."""
+        paths = {run["dataset"]: self._path("data_records", run) for run in self.runs}
+        return {dataset: read_json(path) for dataset, path in paths.items() if path.is_file()}
+
+    def records(self) -> Iterator[tuple[Run, dict[str, Any]]]:
+        """Yield each run that was trained here with its record."""
+        for run, path in self._trained("records"):
+            yield run, read_json(path)
+
+    def histories(self) -> Iterator[tuple[Run, pd.DataFrame]]:
+        """Yield each run that was trained here with its history."""
+        for run, path in self._trained("histories"):
+            yield run, pd.read_csv(path)
+
+    def surfaces(self) -> Iterator[tuple[Run, dict[str, np.ndarray]]]:
+        """Yield each run with its search surfaces."""
+        for run in self.runs:
+            with np.load(self._path("surfaces", run), allow_pickle=False) as archive:
+                surfaces = {name: archive[name] for name in archive.files}
+            yield run, surfaces
+
+    def logits_path(self, run: Run) -> Path:
+        """Return the file of a run's logits."""
+        return self._path("logits", run)
+
+    def data_path(self, dataset: str) -> Path:
+        """Return the file of a prepared dataset."""
+        return self._path("data", {"dataset": dataset})
+
+    def theory(self, name: str) -> pd.DataFrame:
+        """Return a table of the theory stage."""
+        return self._once(name, pd.read_csv)
+
+    def _of_runs(self, name: str) -> list[tuple[Run, Any]]:
+        """Return each run with the content of its JSON file."""
+        runs = self.runs
+        return self._once(name, lambda _: [(run, read_json(self._path(name, run))) for run in runs])
+
+    def _trained(self, name: str) -> Iterator[tuple[Run, Path]]:
+        for run in self.runs:
+            path = self._path(name, run)
+            # Runs brought from elsewhere have no history.
+            if (path.parent / "history.csv").is_file():
+                yield run, path
+
+    def _once(self, name: str, read: Callable[[Path], Any]) -> Any:
+        """Return what `read` makes of an input, reading it the first time only."""
+        path = self._path(name)
+        if name not in self._cache:
+            self._cache[name] = read(path)
+        return self._cache[name]
+
+    def _path(self, name: str, run: Run | None = None) -> Path:
+        """Return the path of an input, of one run where it has one file per run."""
+        product = self._product
+        if product is not None and name not in product.inputs:
+            raise UndeclaredInputError(
+                f"{product.module}: {product.name} reads {name!r}, which its declaration does not name"
+            )
+        pattern = INPUTS[name].removeprefix("results/")
+        fields = {} if run is None else {"run": run.get("path"), "trained_run": run.get("path"), **run}
+        return self.results / (pattern if run is None else pattern.format(**fields))
+
+
+def read_runs(path: Path) -> list[dict[str, str]]:
+    """Return the rows of runs.csv, each with `path`, the run's folder below that of a stage."""
+    return [{**row, "path": run_path(row)} for row in read_rows(path)]
+
+
+def run_path(row: Run) -> str:
+    """Return a run's folder, relative to that of a stage."""
+    return f"{row['dataset']}/{row['model']}/{row['loss']}/seed{row['seed']}"
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file as texts."""
+    with path.open(encoding="utf-8", newline="") as source:
+        return list(csv.DictReader(source))
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))

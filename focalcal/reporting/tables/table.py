@@ -1,0 +1,211 @@
+"""A table: a data frame for programs, columns with formats for people, and one writer per file format.
+
+The frame is the CSV. Columns whose names begin with an underscore serve formats only and are not written.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from focalcal.reporting.html import render
+
+Row = Mapping[str, Any]
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "\N{MINUS SIGN}": "$-$",
+    "\N{GREEK SMALL LETTER GAMMA}": r"$\gamma$",
+    "Ψ": r"$\Psi$",
+    "…": r"\ldots{}",
+    "\N{EN DASH}": "--",
+    "†": r"$^\dagger$",
+    "<": "$<$",
+    ">": "$>$",
+    "|": r"\textbar{}",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as people see it."""
+
+    header: str
+    text: str | Callable[[Row], str]
+    """Name of a text column of the frame, or a function from a row of the frame to the shown text."""
+    value: str = ""
+    """Name of the frame's column that holds its number, by which readers sort; empty for text."""
+    best: str = ""
+    """Name of the frame's column that says which cells are best and stand in bold."""
+    span: str = ""
+    """A heading over neighbouring columns that share it."""
+    merge: bool = False
+    """Whether a text is shown only where it differs from the row above."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text with its number, if any, and whether it stands in bold."""
+
+    text: str
+    value: Any = None
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its title and notes; rows between which `group` differs are set apart by a rule."""
+
+    title: str
+    frame: pd.DataFrame
+    columns: tuple[Column, ...]
+    group: Callable[[Row], Any] = lambda _row: None
+    notes: tuple[str, ...] = ()
+
+    def groups(self) -> list[list[list[Cell]]]:
+        """Return the cells as people see them, by group and row."""
+        rows = self.frame.to_dict("records")
+        return [list(self._cells(list(members))) for _, members in groupby(rows, self.group)]
+
+    def _cells(self, rows: Sequence[Row]) -> Iterator[list[Cell]]:
+        above: list[str] = []
+        for row in rows:
+            texts = [
+                column.text(row) if callable(column.text) else row[column.text] for column in self.columns
+            ]
+            yield [
+                Cell("") if hidden else _cell(column, row, text)
+                for column, text, hidden in zip(
+                    self.columns, texts, self._repeated(texts, above), strict=True
+                )
+            ]
+            above = texts
+
+    def _repeated(self, texts: Sequence[str], above: Sequence[str]) -> Iterator[bool]:
+        """Yield for each cell whether it repeats the row above; a change shows merged columns after it."""
+        same = bool(above)
+        for index, column in enumerate(self.columns):
+            if column.merge:
+                same = same and texts[index] == above[index]
+            yield column.merge and same
+
+
+def _cell(column: Column, row: Row, text: str) -> Cell:
+    value = row[column.value] if column.value else None
+    return Cell(text, None if pd.isna(value) else value, bool(column.best and text and row[column.best] == 1))
+
+
+def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return rows as a frame that keeps whole numbers whole and None empty."""
+    return pd.DataFrame(rows, dtype=object)
+
+
+def empty_table(title: str) -> Table:
+    """Return a table without rows that says so, where the available runs do not fill it."""
+    columns = tuple(Column(name.capitalize(), name) for name in ("dataset", "model", "loss"))
+    frame = pd.DataFrame(columns=[column.text for column in columns])
+    return Table(title, frame, columns, notes=("No available run has the scores that this table shows.",))
+
+
+def to_csv(table: Table) -> str:
+    """Return the frame as CSV; numbers have all their digits."""
+    written = [name for name in table.frame.columns if not name.startswith("_")]
+    return table.frame[written].to_csv(index=False, lineterminator="\n")
+
+
+def to_markdown(table: Table) -> str:
+    """Return the table as Markdown: title, pipe table with best values in bold, notes as a list."""
+    headers = [
+        f"{column.span}: {column.header}" if column.span else column.header for column in table.columns
+    ]
+    lines = [
+        f"**{_escape_markdown(table.title)}**",
+        "",
+        _pipe_row(map(_escape_markdown, headers)),
+        _pipe_row("---:" if column.value else "---" for column in table.columns),
+        *(_pipe_row(map(_markdown_text, row)) for group in table.groups() for row in group),
+    ]
+    if table.notes:
+        lines += ["", *(f"- {_escape_markdown(note)}" for note in table.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def to_latex(table: Table, name: str) -> str:
+    """Return the table as a LaTeX `table` (package booktabs), best values in bold, notes below the rules."""
+    alignment = "".join("r" if column.value else "l" for column in table.columns)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escape_latex(table.title)}}}",
+        rf"\label{{tab:{name}}}",
+        rf"\begin{{tabular}}{{{alignment}}}",
+        r"\toprule",
+        *_latex_spans(table),
+        _latex_row(escape_latex(column.header) for column in table.columns),
+    ]
+    for group in table.groups():
+        lines += [r"\midrule", *(_latex_row(map(_latex_text, row)) for row in group)]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par\footnotesize {escape_latex(note)}" for note in table.notes]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def to_html(table: Table, name: str) -> str:
+    """Return the table with its notes as HTML; cells carry their number, so that sorting is by value."""
+    return render("table.html", table=table, name=name, spans=spans(table))
+
+
+def spans(table: Table) -> list[tuple[str, int]]:
+    """Return the headings over several columns with their widths; nothing where there are none."""
+    found = [
+        (span, len(list(members))) for span, members in groupby(table.columns, lambda column: column.span)
+    ]
+    return found if any(span for span, _ in found) else []
+
+
+def escape_latex(text: str) -> str:
+    """Return `text` with LaTeX's special characters and the symbols used here as LaTeX commands."""
+    return "".join(LATEX.get(character, character) for character in text)
+
+
+def _pipe_row(texts: Any) -> str:
+    return f"| {' | '.join(texts)} |"
+
+
+def _markdown_text(cell: Cell) -> str:
+    text = _escape_markdown(cell.text)
+    return f"**{text}**" if cell.bold else text
+
+
+def _escape_markdown(text: str) -> str:
+    for character in "\\|*_<":
+        text = text.replace(character, f"\\{character}")
+    return text
+
+
+def _latex_spans(table: Table) -> list[str]:
+    """Return the row of headings over several columns with the rules under them."""
+    cells, rules, position = [], [], 1
+    for span, width in spans(table):
+        if span:
+            cells.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(span)}}}")
+            rules.append(rf"\cmidrule(lr){{{position}-{position + width - 1}}}")
+        else:
+            cells += [""] * width
+        position += width
+    return [_latex_row(cells), " ".join(rules)] if cells else []
+
+
+def _latex_row(texts: Any) -> str:
+    return rf"{' & '.join(texts)} \\"
+
+
+def _latex_text(cell: Cell) -> str:
+    text = escape_latex(cell.text)
+    return rf"\textbf{{{text}}}" if cell.bold else text

@@ -1,0 +1,30 @@
+"""Numbers as people read them: true minus signs, no negative zero."""
+
+MINUS = "\N{MINUS SIGN}"
+MOST_IN_DIGITS = 1e5
+
+
+def format_number(value: float, decimals: int, *, signed: bool = False) -> str:
+    """Return a rounded number with a true minus sign; with a plus sign too if `signed`.
+
+    From 100,000 on it is a power of ten with two decimals.
+    """
+    text = f"{abs(value):.{decimals}f}"
+    if abs(value) >= MOST_IN_DIGITS:
+        text = f"{abs(value):.2e}".replace("e+0", "e").replace("e+", "e")
+    if float(text) == 0:
+        return text
+    if value < 0:
+        return f"{MINUS}{text}"
+    return f"+{text}" if signed else text
+
+
+def format_short(value: float) -> str:
+    """Return a number with the digits it needs, four at most."""
+    return f"{value:.4g}".replace("-", MINUS)
+
+
+def count_of(count: int, noun: str) -> str:
+    """Return a count with its noun in the singular or plural: 1 run, 2 runs, 3 losses."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"

@@ -1,0 +1,111 @@
+"""How losses are called, ordered and drawn. Standard library only.
+
+Kept apart from the catalogue, which training imports: a new label or colour must not retrain a model.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from focalcal.common.errors import UserError
+from focalcal.training.catalogue import LOSSES, ParsedLoss, parse_loss
+
+GAMMA = "\N{GREEK SMALL LETTER GAMMA}"
+
+LABELS = {
+    "ce": "Cross-entropy",
+    "focal": "Focal",
+    "flsd-53": "FLSD-53",
+    "flsd-532": "FLSD-532",
+    "focal-sched-532": "Focal scheduled 5-3-2",
+    "focal-sched-531": "Focal scheduled 5-3-1",
+    "adafocal": "AdaFocal",
+    "brier": "Brier",
+    "mmce": "MMCE",
+    "mmce-authors": "MMCE, released code",
+    "ls": "Label smoothing",
+    "dual-focal": "Dual focal",
+    "inverse-focal": "Inverse focal",
+    "proper-focal": "Proper focal",
+}
+"""Families by name; a family that is not listed is called by its id."""
+
+GAMMA_SHADES = ("#8FC7E8", "#56B4E9", "#2B8CBE", "#0B62A4", "#083D77", "#041E42")
+"""Focal losses with a fixed gamma, from small to large."""
+GAMMA_MARKERS = ("o", "v", "^", "<", ">", "p")
+
+
+@dataclass(frozen=True)
+class LossStyle:
+    """How one loss is drawn."""
+
+    color: str
+    marker: str
+    line: str = "-"
+
+
+CROSS_ENTROPY_STYLE = LossStyle("black", "s")
+FAMILY_STYLES = (
+    LossStyle("vermilion", "D", "--"),
+    LossStyle("green", "P", "-."),
+    LossStyle("orange", "X", ":"),
+    LossStyle("purple", "h", "--"),
+    LossStyle("yellow", "*", "-."),
+    LossStyle("grey", "d", ":"),
+)
+"""Styles of all other losses, in order of appearance."""
+
+
+def known_loss(loss: str) -> ParsedLoss | None:
+    """Return the parts of a loss id; None for a loss that only the owner of imported logits knows."""
+    try:
+        return parse_loss(loss)
+    except UserError:
+        return None
+
+
+def loss_label(loss: str) -> str:
+    """Return the name of a loss in tables and figures, with its number; an unknown loss keeps its id."""
+    parsed = known_loss(loss)
+    if parsed is None:
+        return loss
+    name = LABELS.get(parsed.kind, parsed.kind)
+    if parsed.gamma is not None:
+        name = f"{name} {GAMMA} = {parsed.gamma:g}"
+        return f"{name}, smoothing {parsed.epsilon:g}" if parsed.epsilon else name
+    return f"{name} {parsed.epsilon:g}" if parsed.epsilon else name
+
+
+def loss_order(loss: str) -> tuple[int, float, float, str]:
+    """Return a sort key: the catalogue's order of families, gamma, smoothing; unknown losses last."""
+    parsed = known_loss(loss)
+    if parsed is None:
+        return len(LOSSES), 0.0, 0.0, loss
+    return list(LOSSES).index(parsed.kind), parsed.gamma or 0.0, parsed.epsilon, loss
+
+
+def plain_focal_gamma(loss: str) -> float | None:
+    """Return the gamma of focal loss on hard labels, 0 for cross-entropy; None for any other loss."""
+    parsed = known_loss(loss)
+    if parsed is None or parsed.epsilon:
+        return None
+    return 0.0 if parsed.kind == "ce" else parsed.gamma if parsed.kind == "focal" else None
+
+
+def is_smoothed(loss: str) -> bool:
+    """Return whether a loss is taken on smoothed labels."""
+    parsed = known_loss(loss)
+    return parsed is not None and parsed.epsilon > 0
+
+
+def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
+    """Return how each loss is drawn, in the suite's order: cross-entropy, focal losses by gamma, others."""
+    ordered = sorted(set(losses), key=loss_order)
+    focal = [loss for loss in ordered if plain_focal_gamma(loss) is not None and loss != "ce"]
+    others = [loss for loss in ordered if loss != "ce" and loss not in focal]
+    styles = {"ce": CROSS_ENTROPY_STYLE}
+    for position, loss in enumerate(focal):
+        # The lightest and the darkest shade are used whatever the number of gammas.
+        step = round(position * (len(GAMMA_SHADES) - 1) / max(1, len(focal) - 1))
+        styles[loss] = LossStyle(GAMMA_SHADES[step], GAMMA_MARKERS[step])
+    styles |= {loss: FAMILY_STYLES[i % len(FAMILY_STYLES)] for i, loss in enumerate(others)}
+    return {loss: styles[loss] for loss in ordered}

@@ -1,0 +1,153 @@
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+
+import pytest
+
+from focalcal.reporting.products import INPUTS, PRODUCTS, SUFFIXES, Layout, Product, sweep_group
+from focalcal.reporting.records.sources import Sources, UndeclaredInputError
+from focalcal.workflow.provenance import ROOT
+
+FIGURE = Product(
+    "curve", "figure", "focalcal/reporting/figures/x.py", "theory", 1, "Curve", "A curve.", ("metrics",)
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    dataset: str
+    model: str
+    path: str
+    imported: str | None = None
+
+
+class Grid:
+    """Two datasets, one of them one-dimensional, and logits from elsewhere."""
+
+    datasets = ("gauss-10", "gauss-3")
+
+    def __iter__(self):
+        yield Run("gauss-10", "mlp", "gauss-10/mlp/ce/seed1")
+        yield Run("gauss-3", "mlp", "gauss-3/mlp/ce/seed1")
+        yield Run("gauss-3", "mlp", "gauss-3/mlp/ce/seed2")
+        yield Run("cifar10", "resnet", "cifar10/resnet/ce/seed1", imported="mine")
+
+    def data_spec(self, dataset):
+        entry = {"kind": "synthetic", "shape": [1 if dataset == "gauss-3" else 2]}
+        sizes = {"train": 100, "val": 10, "test": 10}
+        return {"name": dataset, "entry": entry, "parameters": {"sizes": sizes, "seed": 0}}
+
+
+@pytest.fixture
+def layout():
+    return Layout(Grid())
+
+
+def test_every_product_is_declared_once_and_can_be_built():
+    assert len({(product.kind, product.name) for product in PRODUCTS}) == len(PRODUCTS)
+    for product in PRODUCTS:
+        assert (ROOT / product.module).is_file()
+        assert f"def {product.name}(" in (ROOT / product.module).read_text("utf-8")
+
+
+def test_the_snakefile_learns_all_products_without_heavy_imports():
+    code = (
+        "import sys, focalcal.reporting.products as products; assert products.PRODUCTS; "
+        "print([name for name in ('numpy', 'pandas', 'matplotlib', 'numba') if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"inputs": ("metrics", "moon")}, "moon"), ({"scope": "galaxy"}, "galaxy"), ({"stage": "x"}, "'x'")],
+)
+def test_a_declaration_that_names_something_unknown_is_refused(change, named):
+    with pytest.raises(ValueError, match=rf"figures/x\.py: curve declares .*{named}.*; allowed:"):
+        replace(FIGURE, **change)
+
+
+def test_files_of_a_product_over_all_runs(layout):
+    assert layout.files([FIGURE]) == ["results/figures/curve.png", "results/figures/curve.pdf"]
+    table = replace(FIGURE, kind="table")
+    assert layout.files([table], "csv") == ["results/tables/curve.csv"]
+    assert len(layout.files([table])) == len(SUFFIXES["table"])
+
+
+def test_files_of_a_product_for_each_dataset_and_model(layout):
+    product = replace(FIGURE, scope="dataset and model")
+    assert list(layout.stems(product).values()) == [
+        "figures/curve/cifar10/resnet",
+        "figures/curve/gauss-10/mlp",
+        "figures/curve/gauss-3/mlp",
+    ]
+    assert layout.patterns([product], "png") == ["results/figures/curve/{dataset}/{model}.png"]
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        ("", ["cifar10/resnet", "gauss-10/mlp", "gauss-3/mlp"]),
+        ("trained", ["gauss-10/mlp", "gauss-3/mlp"]),
+        ("one-dimensional", ["gauss-3/mlp"]),
+    ],
+)
+def test_a_condition_chooses_datasets_and_models(layout, when, expected):
+    assert list(layout.stems(replace(FIGURE, scope="dataset and model", when=when))) == expected
+
+
+def test_conditions_on_the_whole_configuration():
+    layout, with_human = Layout(Grid()), Layout(Grid(), human=["gauss-3", "mnist"])
+    assert layout.applies(replace(FIGURE, when="posterior known"))
+    assert not layout.applies(replace(FIGURE, when="human labels"))
+    assert with_human.applies(replace(FIGURE, when="human labels"))
+    assert not Layout(Grid(), human=["mnist"]).applies(replace(FIGURE, when="human labels"))
+    assert not layout.applies(replace(FIGURE, when="sample-size sweep"))
+
+
+def test_inputs_are_the_declared_files_of_the_runs(layout):
+    product = replace(FIGURE, inputs=("metrics", "fits", "histories", "data"))
+    assert layout.inputs([product], "gauss-3/mlp") == [
+        "results/data/gauss-3.npz",
+        "results/calibration/gauss-3/mlp/ce/seed1/fits.json",
+        "results/calibration/gauss-3/mlp/ce/seed2/fits.json",
+        "results/runs/gauss-3/mlp/ce/seed1/history.csv",
+        "results/runs/gauss-3/mlp/ce/seed2/history.csv",
+        "results/tables/metrics.csv",
+    ]
+    everywhere = layout.inputs([replace(FIGURE, inputs=("fits", "histories"))])
+    # Logits from elsewhere have fits, but no history.
+    assert len([path for path in everywhere if path.endswith("fits.json")]) == 4
+    assert len([path for path in everywhere if path.endswith("history.csv")]) == 3
+
+
+def test_sizes_alone_make_a_sweep():
+    spec = Grid().data_spec("gauss-3")
+    larger = {**spec, "name": "gauss-3-big", "entry": {**spec["entry"], "base": "gauss-3"}}
+    larger["parameters"] = {**spec["parameters"], "sizes": {"train": 999, "val": 10, "test": 10}}
+    assert sweep_group(spec) == sweep_group(larger)
+    larger["parameters"]["seed"] = 1
+    assert sweep_group(spec) != sweep_group(larger)
+    assert sweep_group({"entry": {"kind": "download"}}) is None
+
+
+def test_a_product_may_read_only_what_it_declares(tmp_path):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "runs.csv").write_text(
+        "dataset,model,loss,seed,status\na,b,ce,1,ok\na,b,ce,2,diverged\nc,d,ce,1,ok\n"
+    )
+    sources = Sources(tmp_path, {"metric": "ece", "criterion": "nll"})
+    declared = sources.of(replace(FIGURE, inputs=("runs",)))
+    assert [run["path"] for run in declared.runs] == ["a/b/ce/seed1", "c/d/ce/seed1"]
+    # What one product has read is still closed to another one.
+    with pytest.raises(UndeclaredInputError, match="curve reads 'runs', which its declaration does not name"):
+        _ = sources.of(FIGURE).runs
+    assert [run["path"] for run in Sources(tmp_path, {}, "c/d").runs] == ["c/d/ce/seed1"]
+    assert (declared.metric, declared.criterion) == ("ece", "nll")
+
+
+def test_every_input_is_a_file_of_the_results_folder():
+    assert all(pattern.startswith("results/") for pattern in INPUTS.values())

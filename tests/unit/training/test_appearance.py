@@ -1,0 +1,58 @@
+import pytest
+
+from focalcal.training import appearance
+from focalcal.training.catalogue import LOSSES
+
+G = "\N{GREEK SMALL LETTER GAMMA}"
+
+
+@pytest.mark.parametrize(
+    ("loss", "label"),
+    [
+        ("ce", "Cross-entropy"),
+        ("focal-2", f"Focal {G} = 2"),
+        ("focal-0.5+ls-0.1", f"Focal {G} = 0.5, smoothing 0.1"),
+        ("dual-focal-3", f"Dual focal {G} = 3"),
+        ("ls-0.05", "Label smoothing 0.05"),
+        ("flsd-53", "FLSD-53"),
+        ("focal-sched-531", "Focal scheduled 5-3-1"),
+        ("somebody's loss", "somebody's loss"),
+    ],
+)
+def test_labels(loss, label):
+    assert appearance.loss_label(loss) == label
+
+
+def test_every_family_has_a_label():
+    assert set(appearance.LABELS) == set(LOSSES)
+
+
+def test_order_is_the_catalogue_s_then_the_numbers_then_unknown_losses():
+    losses = ["zzz", "ls-0.1", "focal-10", "ce", "focal-2", "focal-2+ls-0.1", "adafocal"]
+    assert sorted(losses, key=appearance.loss_order) == [
+        *("ce", "focal-2", "focal-2+ls-0.1", "focal-10", "adafocal", "ls-0.1", "zzz")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("loss", "gamma"),
+    [("ce", 0.0), ("focal-3", 3.0), ("focal-3+ls-0.1", None), ("flsd-53", None), ("mine", None)],
+)
+def test_gamma_of_focal_loss_on_hard_labels(loss, gamma):
+    assert appearance.plain_focal_gamma(loss) == gamma
+
+
+def test_smoothed_losses():
+    assert [appearance.is_smoothed(loss) for loss in ("ls-0.1", "focal-1+ls-0.1", "ce", "mine")] == [
+        *(True, True, False, False)
+    ]
+
+
+def test_styles_do_not_depend_on_the_order_and_are_told_apart_without_colour():
+    losses = ["ce", "focal-1", "focal-2", "focal-3", "focal-5", "focal-7", "flsd-53", "adafocal", "brier"]
+    styles = appearance.loss_styles(losses)
+    assert styles == appearance.loss_styles(losses[::-1])
+    assert list(styles) == losses
+    assert len({style.marker for style in styles.values()}) == len(losses)
+    shades = [styles[f"focal-{gamma}"].color for gamma in (1, 7)]
+    assert shades == [appearance.GAMMA_SHADES[0], appearance.GAMMA_SHADES[-1]]
