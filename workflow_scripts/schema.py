@@ -51,7 +51,8 @@ def _simplified(node: Any, definitions: Mapping[str, Any]) -> Any:
     # A name that does not match is then refused as a name, not as an unknown key.
     if "patternProperties" in node:
         ((pattern, values),) = node.pop("patternProperties").items()
-        node |= {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
+        names = {"pattern": pattern, **node.get("propertyNames", {})}
+        node |= {"propertyNames": names, "additionalProperties": values}
     return {key: _simplified(value, definitions) for key, value in node.items()}
 
 

@@ -15,12 +15,27 @@ from focalcal.common.samples import FEWEST_SAMPLES
 from focalcal.theory.settings import TheorySettings
 from focalcal.training.recipes import Recipe
 
-Name = Annotated[str, SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9.:_+-]*$")]
+Name = Annotated[
+    str,
+    SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9.:_+-]*$"),
+    SchemaKeyword("description", "A name of letters, digits, dot, colon, plus, minus and underscore."),
+]
 Names = Annotated[tuple[Name, ...], MinLen(1), UNIQUE]
-DatasetName = Annotated[str, SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-LogitsName = Annotated[str, SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
-PathText = Annotated[str, SchemaKeyword("pattern", "^[^{}]+$")]
-"""A path without braces, which Snakemake reads as wildcards."""
+DatasetName = Annotated[
+    str,
+    SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+    SchemaKeyword("description", "A name of letters, digits, dot, minus and underscore."),
+]
+LogitsName = Annotated[
+    str,
+    SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9._+-]*$"),
+    SchemaKeyword("description", "A name of letters, digits, dot, plus, minus and underscore."),
+]
+PathText = Annotated[
+    str,
+    SchemaKeyword("pattern", "^[^{}]+$"),
+    SchemaKeyword("description", "A path without braces, which Snakemake reads as wildcards."),
+]
 Bins = Annotated[int, Ge(1), Le(1000)]
 Criterion = Literal[*CRITERIA]
 MethodNames = Annotated[tuple[str, ...], MinLen(1), UNIQUE]

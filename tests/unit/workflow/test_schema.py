@@ -265,7 +265,11 @@ def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
             "validation' is 0.0; allowed: a whole number, at least 2, or ",
         ),
         ("own", {"options": 3}, "own.options' is 3; allowed: a mapping"),
-        ("a/b", {}, "'datasets' is \"a/b\"; allowed: a text matching"),
+        (
+            "a/b",
+            {},
+            "'datasets' is \"a/b\"; allowed: a text matching ^.*; A name of letters, digits, dot, minus",
+        ),
         ("", {}, "'datasets' is \"\"; allowed: a text matching"),
         ("own", None, "'datasets.own' is null; allowed: a mapping"),
     ],
