@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := Snakefile rules
 
-.PHONY: demo test test-slurm lint bench clean
+.PHONY: demo test test-slurm schema lint bench clean
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -18,6 +18,9 @@ test: lint
 
 test-slurm: $(STAMP)
 	$(BIN)/pytest tests/slurm
+
+schema: $(STAMP)
+	$(BIN)/python -m workflow_scripts.schema
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """The validated configuration, what rules may call, and which wildcard values exist."""
 
+import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -11,16 +12,18 @@ from focalcal.calibration import catalogue
 from focalcal.common import codehash
 from focalcal.common.errors import UserError
 from focalcal.reporting import products
-from focalcal.workflow import environment, failures, grid, orphaned_jobs
+from focalcal.theory.settings import job_settings
+from focalcal.workflow import environment, failures, orphaned_jobs
+from focalcal.workflow.grid import build_grid
 
 try:
-    GRID = grid.build(config, ROOT, read_own_files=workflow.is_main_process)
+    GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
 except UserError as error:
     # A traceback would bury the one line that helps.
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
 
-environment.prepare(ROOT, config["cache"])
+environment.set_job_environment(ROOT, config["cache"])
 code_version = partial(codehash.code_version, ROOT)
 LAYOUT = products.Layout(GRID, GRID.human_labels)
 VOCABULARY = f"vocabulary={catalogue.fingerprint()}"
@@ -34,8 +37,13 @@ wildcard_constraints:
 
 
 def growing(first):
-    """Return a resource that each attempt asks more of: what was killed for memory or time may need it."""
+    """Return a resource that grows with each attempt: a job killed for memory or time may need more of it."""
     return lambda wildcards, attempt: first * attempt
+
+
+def spec_text(settings):
+    """Return a spec as rules pass it: JSON with sorted keys, so that equal settings are equal texts."""
+    return json.dumps(settings, sort_keys=True)
 
 
 def run_of(wildcards):
@@ -44,8 +52,8 @@ def run_of(wildcards):
 
 
 def data_spec(wildcards):
-    """Return all that determines one prepared dataset."""
-    return GRID.data_spec(wildcards.dataset)
+    """Return everything that determines one prepared dataset."""
+    return spec_text(GRID.data_spec(wildcards.dataset))
 
 
 def data_files(wildcards):
@@ -54,18 +62,18 @@ def data_files(wildcards):
 
 
 def training_spec(wildcards):
-    """Return all that determines one trained model, besides data and code."""
-    return GRID.training_spec(run_of(wildcards))
+    """Return everything that determines one trained model, besides data and code."""
+    return spec_text(GRID.training_spec(run_of(wildcards)))
 
 
 def training_threads(wildcards):
     """Return the CPU threads that the run's recipe trains and predicts with."""
-    return GRID.recipe(run_of(wildcards))["threads"]
+    return GRID.recipe(run_of(wildcards)).threads
 
 
 def import_spec(wildcards):
-    """Return all that determines one set of logits brought from elsewhere."""
-    return GRID.import_spec(run_of(wildcards))
+    """Return everything that determines one set of imported logits."""
+    return spec_text(GRID.import_spec(run_of(wildcards)))
 
 
 def imported_file(wildcards):
@@ -74,18 +82,18 @@ def imported_file(wildcards):
 
 
 def calibration_spec(wildcards):
-    """Return all that determines one run's calibration, besides its logits and code."""
-    return GRID.calibration_spec(run_of(wildcards))
+    """Return everything that determines one run's calibration, besides its logits and code."""
+    return spec_text(GRID.calibration_spec(run_of(wildcards)))
 
 
 def recovery_spec(wildcards):
-    """Return all that determines one run's posterior recovery, besides its logits, fits, human labels and code."""
-    return GRID.recovery_spec(run_of(wildcards))
+    """Return everything that determines one run's posterior recovery, besides its input files and code."""
+    return spec_text(GRID.recovery_spec(run_of(wildcards)))
 
 
 def human_spec(wildcards):
-    """Return all that determines the human labels of a dataset."""
-    return GRID.human_spec(wildcards.dataset)
+    """Return everything that determines the human labels of a dataset."""
+    return spec_text(GRID.human_spec(wildcards.dataset))
 
 
 def human_sources(wildcards):
@@ -99,9 +107,21 @@ def human_labels(wildcards):
     return [f"results/human_labels/{wildcards.dataset}.npz"] if known else []
 
 
+def theory_spec(rule):
+    """Return the settings that one rule of the theory stage reads."""
+    return spec_text(job_settings(config["theory"], rule))
+
+
+def report_spec(*keys):
+    """Return these settings of the section `report`, defaults filled in."""
+    return spec_text(GRID.report_settings(*keys))
+
+
 def package_files(pattern):
     """Return data files of the package, for the digests of rules that read them."""
-    return sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(f"focalcal/{pattern}"))
+    return sorted(
+        str(path.relative_to(ROOT)) for path in ROOT.glob(f"focalcal/{pattern}")
+    )
 
 
 def product_code(chosen, *data):
@@ -113,11 +133,12 @@ def product_code(chosen, *data):
 
 def product_spec(chosen, *settings):
     """Return what is built, and the settings of the report that it may depend on."""
-    names = [product.name for product in chosen]
     return spec_text(
-        kind=chosen[0].kind if chosen else "figure",
-        names=names,
-        settings=GRID.report_settings(*settings),
+        {
+            "kind": chosen[0].kind if chosen else "figure",
+            "names": [product.name for product in chosen],
+            "settings": GRID.report_settings(*settings),
+        }
     )
 
 
@@ -135,18 +156,18 @@ def model_inputs(chosen):
     return files
 
 
-# The specs below grow with the number of runs: `printf`, a part of the shell, hands them to standard input,
+# The specs below grow with the number of runs. `printf`, a part of the shell, writes them to standard input,
 # since a program takes no argument of more than 128 KiB.
 
 
 def runs_spec(wildcards):
-    """Return what the runs are: what collects them has to know that, and nothing else."""
-    return GRID.runs_spec()
+    """Return the sections that define the runs: whatever collects runs needs these and nothing else."""
+    return spec_text(GRID.runs_spec())
 
 
 def whole_spec(wildcards):
     """Return the whole configuration."""
-    return GRID.whole_spec()
+    return spec_text(config)
 
 
 onstart:

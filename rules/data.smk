@@ -1,4 +1,4 @@
-"""Datasets: fetched or made, split, checksummed."""
+"""Datasets: fetched or generated, split, checksummed."""
 
 
 rule fetch_data:
@@ -29,7 +29,7 @@ rule fetch_data:
 
 
 rule inspect_data:
-    """Samples to look at, and class counts to check, of one dataset."""
+    """Samples of one dataset to look at, and its class counts to check."""
     input:
         data="results/data/{dataset}.npz",
         record="results/data/{dataset}.json",
@@ -56,7 +56,7 @@ rule inspect_data:
 
 
 rule data_all:
-    """All datasets in use, and a look at each."""
+    """All datasets in use, and a figure of each."""
     input:
         collect("results/data/{dataset}.npz", dataset=GRID.datasets),
         collect("results/figures/data/{dataset}.png", dataset=GRID.datasets),

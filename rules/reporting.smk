@@ -72,7 +72,7 @@ rule diagnose:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/diagnose.py"),
-        spec=report_settings(REPORT, "criterion", "resamples"),
+        spec=report_spec("criterion", "resamples"),
     shell:
         "python -m workflow_scripts.diagnose"
         " --spec {params.spec:q}"
@@ -103,9 +103,7 @@ rule tables:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *product_code(
-            TABLES, "focalcal/reporting/templates/table.html", *PUBLISHED
-        ),
+        *product_code(TABLES, "focalcal/reporting/templates/table.html", *PUBLISHED),
         spec=product_spec(TABLES, "metric", "criterion"),
         captions=captions(TABLES),
     shell:
@@ -168,7 +166,9 @@ rule recovery_figures:
         runtime=growing(30),
     params:
         *product_code(RECOVERY_FIGURES),
-        spec=product_spec(RECOVERY_FIGURES, "metric", "criterion", "reliability_methods"),
+        spec=product_spec(
+            RECOVERY_FIGURES, "metric", "criterion", "reliability_methods"
+        ),
         captions=captions(RECOVERY_FIGURES),
     shell:
         "python -m workflow_scripts.products"
@@ -264,7 +264,9 @@ rule training_figures:
         runtime=growing(30),
     params:
         *product_code(TRAINING_FIGURES),
-        spec=product_spec(TRAINING_FIGURES, "metric", "criterion", "reliability_methods"),
+        spec=product_spec(
+            TRAINING_FIGURES, "metric", "criterion", "reliability_methods"
+        ),
         captions=captions(TRAINING_FIGURES),
     shell:
         "python -m workflow_scripts.products"

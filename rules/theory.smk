@@ -1,8 +1,5 @@
 """Theory: the mathematics of focal loss in numbers, proofs, figures and the decided statements of the papers."""
 
-from focalcal.theory.settings import job_settings
-
-THEORY = GRID.section_spec("theory")
 THEORY_FIGURES = [
     "k24_fig1",
     "k24_fig2",
@@ -38,7 +35,7 @@ rule theory_bounds:
         runtime=growing(10),
     params:
         *code_version("workflow_scripts/theory_bounds.py"),
-        spec=job_settings(THEORY, "theory_bounds"),
+        spec=theory_spec("theory_bounds"),
     shell:
         "python -m workflow_scripts.theory_bounds"
         " --spec {params.spec:q}"
@@ -62,7 +59,7 @@ rule theory_certificate:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_certificate.py"),
-        spec=job_settings(THEORY, "theory_certificate"),
+        spec=theory_spec("theory_certificate"),
     shell:
         "python -m workflow_scripts.theory_certificate"
         " --spec {params.spec:q}"
@@ -86,7 +83,7 @@ rule theory_matching:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_matching.py"),
-        spec=job_settings(THEORY, "theory_matching"),
+        spec=theory_spec("theory_matching"),
     shell:
         "python -m workflow_scripts.theory_matching"
         " --spec {params.spec:q}"
@@ -110,7 +107,7 @@ rule theory_thresholds:
         runtime=growing(10),
     params:
         *code_version("workflow_scripts/theory_thresholds.py"),
-        spec=job_settings(THEORY, "theory_thresholds"),
+        spec=theory_spec("theory_thresholds"),
     shell:
         "python -m workflow_scripts.theory_thresholds"
         " --spec {params.spec:q}"
@@ -136,7 +133,7 @@ rule theory_linear_model:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_linear_model.py"),
-        spec=job_settings(THEORY, "theory_linear_model"),
+        spec=theory_spec("theory_linear_model"),
     shell:
         "python -m workflow_scripts.theory_linear_model"
         " --spec {params.spec:q}"

@@ -1,4 +1,4 @@
-"""Training: one job a model, one job for its logits; logits brought from elsewhere join here."""
+"""Training: one job per model, one job for its logits; imported logits join here."""
 
 
 rule train:
@@ -25,7 +25,7 @@ rule train:
         *code_version("workflow_scripts/train.py"),
         spec=training_spec,
     shell:
-        # The checkpoint is no output: Snakemake deletes the outputs of a job that was stopped.
+        # The checkpoint is not an output: Snakemake deletes the outputs of a job that was stopped.
         # `exec` lets a signal to the job reach the training itself.
         "exec python -m workflow_scripts.train"
         " --spec {params.spec:q}"
@@ -69,7 +69,7 @@ rule dump_logits:
 
 
 rule import_logits:
-    """Logits of a model trained elsewhere, checked and brought into the form that trained runs have."""
+    """Logits of a model trained elsewhere, checked and converted to the form that trained runs have."""
     input:
         file=imported_file,
     output:
@@ -95,7 +95,7 @@ rule import_logits:
         " > {log:q} 2>&1"
 
 
-# Its output is for the terminal, also where a profile sends jobs to a cluster.
+# Its output is for the terminal, even where a profile sends jobs to a cluster.
 localrules:
     plan,
 

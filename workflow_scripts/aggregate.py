@@ -1,27 +1,27 @@
 """Collect all runs into results/tables/metrics.csv and results/tables/runs.csv."""
 
-from workflow_scripts.entry import json_or_stdin, start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.reporting.records import aggregate
-from focalcal.workflow import grid
+from focalcal.workflow.grid import Grid
 from focalcal.workflow.provenance import ROOT
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write both tables, or raise a UserError that names stale runs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json_or_stdin, help="what the runs are, as JSON")
+    spec_argument(parser, "the sections that define the runs")
     parser.add_argument(
         "--results", required=True, type=Path, help="folder with runs/, calibration/, recovery/"
     )
     parser.add_argument("--metrics", required=True, type=Path, help="tidy table to write")
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status to write")
     arguments = parser.parse_args(argv)
-    records = aggregate.read_records(grid.of_runs(arguments.spec, ROOT), arguments.results)
+    records = aggregate.read_records(Grid(arguments.spec, ROOT), arguments.results)
     aggregate.write_metrics(records, arguments.results, arguments.metrics)
     aggregate.write_runs(records, arguments.runs)
 

@@ -1,9 +1,8 @@
 """Fit every calibration method of one run and write its metrics, fits and search surfaces."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,11 +14,9 @@ from focalcal.workflow.provenance import made_by
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the three files of one run's calibration."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--spec",
-        type=json.loads,
-        required=True,
-        help="JSON: run {dataset, model, loss, seed, gamma}, methods, criteria, gammas, "
+    spec_argument(
+        parser,
+        "run {dataset, model, loss, seed, gamma}, methods, criteria, gammas, "
         "temperatures {start, stop, step}, bins, adaece",
     )
     parser.add_argument("--logits", type=Path, required=True, help="the run's logits, .npz")

@@ -1,6 +1,6 @@
 """Reduce one run's test predictions to what figures and sample statistics need."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from focalcal.reporting.records.diagnostics import summarise_run
 def main(argv: Sequence[str] | None = None) -> None:
     """Write one run's diagnostics."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: criterion, resamples")
+    spec_argument(parser, "criterion, resamples")
     parser.add_argument("--logits", required=True, type=Path, help="the run's logits, .npz")
     parser.add_argument("--fits", required=True, type=Path, help="the run's calibration fits, .json")
     parser.add_argument("--output", required=True, type=Path, help="diagnostics to write, .json")

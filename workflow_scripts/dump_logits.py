@@ -1,6 +1,6 @@
 """Validation and test logits of one trained run, from its weights alone."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from focalcal.common.io import atomic_output
 from focalcal.data import prepared
 from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.logits import dump_logits
-from focalcal.training.spec import spec_from_json
+from focalcal.training.spec import spec_from_dict
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write `logits.npz` of the run of `--spec`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="the run as JSON: dataset, model, loss, seed, recipe")
+    spec_argument(parser, "dataset, model, loss, seed, recipe")
     parser.add_argument("--data", required=True, type=Path, help="the prepared dataset (.npz)")
     parser.add_argument("--weights", required=True, type=Path)
     parser.add_argument("--output", required=True, type=Path)
     arguments = parser.parse_args(argv)
-    spec = spec_from_json(arguments.spec)
+    spec = spec_from_dict(arguments.spec)
     # Prediction needs no GPU, and on a cluster only training asks for one.
     recipe = replace(spec.recipe, device="auto") if spec.recipe.device == "cuda" else spec.recipe
     device = choose_device(recipe)

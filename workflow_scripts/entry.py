@@ -1,5 +1,6 @@
 """What every entry point does the same way: quick start and end, exit codes, one-line errors, log lines."""
 
+import argparse
 import gc
 import json
 import logging
@@ -28,12 +29,25 @@ def start(main: Callable[[Sequence[str] | None], None]) -> None:
     os._exit(code)
 
 
-def json_or_stdin(argument: str) -> Any:
-    """Return the value of a JSON argument; `-` reads it from standard input.
+def spec_argument(parser: argparse.ArgumentParser, content: str, name: str = "--spec") -> None:
+    """Add the argument by which a rule passes settings: a JSON object, or `-` to read it from standard input.
 
     Linux takes no argument of more than 128 KiB, and a configuration of a thousand runs is longer.
     """
-    return json.loads(sys.stdin.read() if argument == "-" else argument)
+
+    def parse(argument: str) -> dict[str, Any]:
+        text = sys.stdin.read() if argument == "-" else argument
+        try:
+            settings = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{name} is not JSON: {error}; allowed: a JSON object with {content}") from None
+        if not isinstance(settings, dict):
+            raise UserError(f"{name} is not a JSON object; allowed: a JSON object with {content}")
+        return settings
+
+    parser.add_argument(
+        name, required=True, type=parse, help=f"JSON object, or - for standard input: {content}"
+    )
 
 
 def run(main: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None = None) -> int:

@@ -1,9 +1,8 @@
 """Fetch one dataset and write its prepared form and record."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from focalcal.data.prepare import dataset_record, prepare_dataset
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the prepared dataset and its record."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", type=json.loads, required=True, help="JSON: name, entry, parameters")
+    spec_argument(parser, "name, entry, parameters")
     parser.add_argument(
         "--cache", type=Path, help="for downloads; default $FOCALCAL_CACHE or ~/.cache/focalcal"
     )

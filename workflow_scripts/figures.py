@@ -1,9 +1,8 @@
 """Draw the figures over all runs: calibration error, accuracy, critical difference, selection optimism."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from focalcal.reporting.tables.overview import SCALES
 def main(argv: Sequence[str] | None = None) -> None:
     """Write NAME.png and NAME.pdf of each figure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: metric, criterion")
+    spec_argument(parser, "metric, criterion")
     parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics, .csv")
     parser.add_argument("--output", required=True, type=Path, help="folder to write the figures into")
     arguments = parser.parse_args(argv)

@@ -1,9 +1,8 @@
 """Draw the reliability diagrams of one dataset and model."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from focalcal.reporting.records.files import read_diagnostics, read_runs
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the figure in each of the given formats."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: reliability_methods")
+    spec_argument(parser, "reliability_methods")
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
     parser.add_argument("--results", required=True, type=Path, help="folder with diagnostics/")
     parser.add_argument("--place", required=True, help="which runs: DATASET/MODEL")

@@ -1,9 +1,8 @@
 """Draw the search for temperature and gamma: ECE against T, search surface, best T by gamma."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from focalcal.reporting.records.files import iterate_surfaces, read_diagnostics,
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the three figures in each of the given formats."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: criterion")
+    spec_argument(parser, "criterion")
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
     parser.add_argument("--results", required=True, type=Path, help="folder with diagnostics/, calibration/")
     parser.add_argument("--place", required=True, help="which runs: DATASET/MODEL")

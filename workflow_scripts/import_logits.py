@@ -1,9 +1,8 @@
 """Bring the logits of a model trained elsewhere into the form that trained runs have, checked."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,9 +16,7 @@ from focalcal.workflow.provenance import provenance
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the run's logits and its record."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--spec", type=json.loads, required=True, help="JSON: name, path, dataset, model, loss, seed, kind"
-    )
+    spec_argument(parser, "name, path, dataset, model, loss, seed, kind")
     parser.add_argument("--output", type=Path, required=True, help="logits to write, .npz")
     parser.add_argument("--record", type=Path, required=True, help="record to write, .json")
     arguments = parser.parse_args(argv)

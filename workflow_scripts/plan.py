@@ -1,14 +1,13 @@
 """What a configuration costs: jobs, epochs, images, estimated GPU-hours and disk."""
 
-from workflow_scripts.entry import json_or_stdin, start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.training.plan import dataset_size, make_plan, plan_text
-from focalcal.workflow import grid
+from focalcal.workflow.grid import build_grid
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -16,12 +15,14 @@ ROOT = Path(__file__).resolve().parents[1]
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the plan of the whole configuration in `--spec`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json_or_stdin, help="the whole configuration, as JSON")
+    spec_argument(parser, "the whole configuration")
     config = parser.parse_args(argv).spec
-    runs = grid.build(config, ROOT)
-    sizes = {name: dataset_size(json.loads(runs.data_spec(name))) for name in runs.datasets}
-    trained = [(entry.dataset, entry.model, entry.recipe) for entry in runs if entry.imported is None]
-    rows = make_plan(trained, sizes, config["recipes"], config["plan"]["images_per_second"])
+    grid = build_grid(config, ROOT)
+    sizes = {name: dataset_size(grid.data_spec(name)) for name in grid.datasets}
+    trained = [run for run in grid if run.imported is None]
+    recipes = {run.recipe: grid.recipe(run) for run in trained}
+    names = [(run.dataset, run.model, run.recipe) for run in trained]
+    rows = make_plan(names, sizes, recipes, config["plan"]["images_per_second"])
     print(plan_text(rows, sizes), end="")
 
 

@@ -1,6 +1,6 @@
 """Build tables or figures from the files they declare."""
 
-from workflow_scripts.entry import json_or_stdin, start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
@@ -12,9 +12,7 @@ from focalcal.reporting.write import build_products
 def main(argv: Sequence[str] | None = None) -> None:
     """Write each table as CSV, Markdown, LaTeX and HTML, each figure as PNG and PDF."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--spec", required=True, type=json_or_stdin, help="JSON: kind, names and settings of the report"
-    )
+    spec_argument(parser, "kind, names and settings of the report")
     parser.add_argument("--results", required=True, type=Path, help="the results folder")
     parser.add_argument("--dataset-model", default="", help="DATASET/MODEL, for products made for each pair")
     arguments = parser.parse_args(argv)

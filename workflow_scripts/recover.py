@@ -1,6 +1,6 @@
 """Compare recovered, calibrated and raw predictions of one run with the posterior, true or human."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 import json
@@ -18,7 +18,7 @@ from focalcal.workflow.provenance import made_by
 def main(argv: Sequence[str] | None = None) -> None:
     """Write one run's recovery metrics and record."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: run, bins")
+    spec_argument(parser, "run, bins")
     parser.add_argument("--logits", required=True, type=Path, help="the run's logits, .npz")
     parser.add_argument("--fits", required=True, type=Path, help="the run's calibration fits, .json")
     parser.add_argument("--human", nargs="?", type=Path, help="human labels of the test samples, .npz")

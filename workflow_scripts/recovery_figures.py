@@ -1,6 +1,6 @@
 """Draw the figures of the recovery stage, each as PNG and PDF."""
 
-from workflow_scripts.entry import json_or_stdin, start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
@@ -13,9 +13,7 @@ from focalcal.reporting.records.recovery import read_settings
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw every figure that the spec names."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--spec", required=True, type=json_or_stdin, help="JSON: runs (place: loss: seeds), figures"
-    )
+    spec_argument(parser, "runs (dataset/model: loss: seeds), figures")
     parser.add_argument("--results", required=True, type=Path, help="folder with runs/, data/ and recovery/")
     parser.add_argument("--output", required=True, type=Path, help="folder to draw into")
     arguments = parser.parse_args(argv)

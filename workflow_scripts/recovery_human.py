@@ -1,9 +1,8 @@
 """Fetch or read the human label distributions of a dataset's test samples and check them."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,15 +11,14 @@ import numpy as np
 from focalcal.common.io import atomic_output
 from focalcal.data.fetch import cache_folder
 from focalcal.data.human_labels import obtain_human_labels
-from focalcal.data.registry import load_entry
+from focalcal.data.registry import DOWNLOAD, load_entry
 from focalcal.recovery.human import read_distributions
-from focalcal.reporting.recovery_layout import DOWNLOAD
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write one dataset's human labels."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: base, source")
+    spec_argument(parser, "base, source")
     parser.add_argument("--cache", type=Path, help="for downloads; default as for datasets")
     parser.add_argument("--output", required=True, type=Path, help="checked distributions to write, .npz")
     arguments = parser.parse_args(argv)

@@ -1,6 +1,6 @@
 """Write the tables of the recovery stage: results/tables/recovery_*.csv, .md and .tex."""
 
-from workflow_scripts.entry import json_or_stdin, start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
@@ -14,9 +14,7 @@ from focalcal.reporting.tables import recovery as recovery_tables
 def main(argv: Sequence[str] | None = None) -> None:
     """Write every table of the configuration's runs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--spec", required=True, type=json_or_stdin, help="JSON: runs (place: loss: seeds), human"
-    )
+    spec_argument(parser, "runs (dataset/model: loss: seeds), human")
     parser.add_argument("--results", required=True, type=Path, help="folder with runs/ and recovery/")
     parser.add_argument("--output", required=True, type=Path, help="folder to write tables into")
     arguments = parser.parse_args(argv)

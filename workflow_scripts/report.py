@@ -1,6 +1,6 @@
 """Write results/report.html: everything in one file that opens offline."""
 
-from workflow_scripts.entry import json_or_stdin, start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 import logging
@@ -10,14 +10,14 @@ from pathlib import Path
 from focalcal.common.io import write_json, write_text
 from focalcal.reporting.report import render as report
 from focalcal.reporting.report import sources as report_sources
-from focalcal.workflow import grid
+from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the report of one results folder, and the configuration it was made from."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json_or_stdin, help="the whole configuration, as JSON")
+    spec_argument(parser, "the whole configuration")
     parser.add_argument(
         "--results", required=True, type=Path, help="folder with tables/, figures/, runs/, ..."
     )
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     arguments = parser.parse_args(argv)
     config = arguments.spec
-    sources = report_sources.read_sources(arguments.results, config, grid.build(config, ROOT))
+    sources = report_sources.read_sources(arguments.results, config, build_grid(config, ROOT))
     write_json(arguments.config, config)
     write_text(arguments.output, report.report_html(sources, config["report"]["title"]))
     logging.getLogger(__name__).info("wrote %s: %s", arguments.output, report.summary_line(sources))

@@ -1,9 +1,8 @@
 """Write comparisons of calibrators, their ranking, selection's optimism and bound hits as tables."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from focalcal.reporting.tables import summary
 def main(argv: Sequence[str] | None = None) -> None:
     """Write CSV, Markdown and LaTeX of each table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: metric, criterion")
+    spec_argument(parser, "metric, criterion")
     parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics, .csv")
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
     parser.add_argument("--results", required=True, type=Path, help="folder with diagnostics/, calibration/")

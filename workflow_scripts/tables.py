@@ -1,9 +1,8 @@
 """Write the score tables, in the papers' layouts and our own, as CSV, Markdown and LaTeX."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from focalcal.reporting.tables import summary
 def main(argv: Sequence[str] | None = None) -> None:
     """Write summary.csv and one file a table and spelling."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="JSON: metric, criterion")
+    spec_argument(parser, "metric, criterion")
     parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics, .csv")
     parser.add_argument("--output", required=True, type=Path, help="folder to write the tables into")
     arguments = parser.parse_args(argv)

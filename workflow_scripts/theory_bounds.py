@@ -1,6 +1,6 @@
 """Write the temperatures that enclose the binary focal calibration map."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from focalcal.theory.tables import csv_text
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the table of bounds for every gamma, and their summary with the critical gamma."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="JSON: settings of the theory stage")
+    spec_argument(parser, "settings of the theory stage")
     parser.add_argument("--output", required=True, help="CSV: one row a gamma")
     parser.add_argument("--summary", required=True, help="JSON: critical gamma and K24's scan")
     arguments = parser.parse_args(argv)

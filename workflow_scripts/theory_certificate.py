@@ -1,6 +1,6 @@
 """Write the interval-arithmetic certificate of the sharp bounds of the binary focal calibration map."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from focalcal.theory.settings import theory_settings
 def main(argv: Sequence[str] | None = None) -> None:
     """Prove the bounds for each certified gamma and the critical gamma; write what was proved and how."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="JSON: settings of the theory stage")
+    spec_argument(parser, "settings of the theory stage")
     parser.add_argument("--output", required=True, help="JSON: theorems, constants, ranges, box counts")
     arguments = parser.parse_args(argv)
     write_json(arguments.output, certificate(theory_settings(arguments.spec).certified_gammas))

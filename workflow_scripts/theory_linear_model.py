@@ -1,6 +1,6 @@
 """Write the linear-model experiment: cross-entropy and focal loss on a two-weight logistic regression."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from focalcal.theory.tables import csv_text
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the final norms and mistakes of every model, and the norms during training."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="JSON: settings of the theory stage")
+    spec_argument(parser, "settings of the theory stage")
     parser.add_argument("--output", required=True, help="CSV: one row a dataset and loss")
     parser.add_argument("--history", required=True, help="CSV: norms by training step")
     arguments = parser.parse_args(argv)

@@ -1,6 +1,6 @@
 """Write the temperatures closest to Psi^gamma and the lines fitted to them."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from focalcal.theory.tables import csv_text
 def main(argv: Sequence[str] | None = None) -> None:
     """Write one row a class count, box and gamma, and one row a fitted line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="JSON: settings of the theory stage")
+    spec_argument(parser, "settings of the theory stage")
     parser.add_argument("--output", required=True, help="CSV: matching temperatures")
     parser.add_argument("--fits", required=True, help="CSV: lines of 1/T on gamma")
     arguments = parser.parse_args(argv)

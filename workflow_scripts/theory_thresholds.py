@@ -1,6 +1,6 @@
 """Write the confidence thresholds of focal loss, its overconfident class counts, and gamma*(p0)."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from focalcal.theory.thresholds_table import gamma_star_rows, overconfidence_row
 def main(argv: Sequence[str] | None = None) -> None:
     """Write three tables: thresholds by gamma, gammas by class count, gamma* by p0."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="JSON: settings of the theory stage")
+    spec_argument(parser, "settings of the theory stage")
     parser.add_argument("--thresholds", required=True, help="CSV: tau_oc and tau_uc by gamma")
     parser.add_argument(
         "--overconfidence", required=True, help="CSV: largest overconfident gamma by class count"

@@ -1,9 +1,8 @@
 """Train one run: weights, history and record of its last epoch; resumes from its checkpoint."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 import logging
 import signal
 import sys
@@ -20,7 +19,7 @@ from focalcal.training.history import history_csv
 from focalcal.training.loop import Trainer, TrainingInterruptedError
 from focalcal.training.progress import EpochProgress
 from focalcal.training.record import training_record
-from focalcal.training.spec import spec_from_json
+from focalcal.training.spec import spec_from_dict
 from focalcal.workflow.provenance import provenance
 
 PACKAGES = ("torch", "torchvision", "timm", "numpy", "safetensors")
@@ -33,12 +32,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     received: list[int] = []
     for stop_signal in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(stop_signal, lambda number, _frame: received.append(number))
-    spec = spec_from_json(arguments.spec)
+    spec = spec_from_dict(arguments.spec)
     device = choose_device(spec.recipe)
     configure_torch(spec.recipe, device)
     data = prepared.load_dataset(arguments.data, memory_map=True)
     origin = provenance("workflow_scripts/train.py", PACKAGES)
-    run_identity = {"spec": json.loads(arguments.spec), "data_checksum": prepared.checksum(arguments.data)}
+    run_identity = {"spec": arguments.spec, "data_checksum": prepared.checksum(arguments.data)}
     checkpoint = CheckpointFile(arguments.checkpoint, run_identity | {"code": origin["code"]})
     trainer = Trainer(spec, data, device)
     try:
@@ -70,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, help="the run as JSON: dataset, model, loss, seed, recipe")
+    spec_argument(parser, "dataset, model, loss, seed, recipe")
     parser.add_argument("--data", required=True, type=Path, help="the prepared dataset (.npz)")
     parser.add_argument("--checkpoint", required=True, type=Path, help="folder of the resume checkpoint")
     parser.add_argument("--weights", required=True, type=Path)

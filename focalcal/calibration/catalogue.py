@@ -16,6 +16,8 @@ from focalcal.common.errors import UserError
 
 SMALLEST_GAMMA, LARGEST_GAMMA = -1.0, 100.0
 """Range of gamma for which the focal map is computed."""
+SMALLEST_TEMPERATURE = 1e-4
+"""Temperature below which nothing is computed."""
 NARROWEST_RANGE = 1.2e-3
 """The continuous search needs a wider range of gamma and of log T than this to take differences."""
 

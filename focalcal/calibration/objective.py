@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import metrics
-from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.catalogue import CRITERIA, SMALLEST_TEMPERATURE
 from focalcal.calibration.kernels import focal_table
 from focalcal.calibration.logits_io import LARGEST_LOGIT
 from focalcal.theory.psi import log_psi
 
-SMALLEST_TEMPERATURE = 1e-4
 OMITTED = 1e-13
 """What all classes together may contribute to a normaliser and still be left out of it."""
 

@@ -1,8 +1,9 @@
 """The datasets by name, standard library only: what each is, what its config may change, what a job is told.
 
-One TOML file a dataset in the folder `registry/`. A user's own dataset needs none: it is described in the
-config (`folder`, `npz`) or by a Python file `datasets/NAME.py`. With `base` the config gives a built-in
-dataset a second name, under which it has parameters of its own: `gauss-3-500: {base: gauss-3, sizes: ...}`.
+There is one TOML file per dataset in the folder `registry/`. A user's own dataset needs none: it is described
+in the config (`folder`, `npz`) or by a Python file `datasets/NAME.py`. With `base` the config gives a
+built-in dataset a second name, under which it has parameters of its own: `gauss-3-500: {base: gauss-3, sizes:
+...}`.
 """
 
 import os
@@ -20,6 +21,8 @@ PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
 PLUGIN_FOLDER = "datasets"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+DOWNLOAD = "download"
+"""The value of `recovery.human_labels` that asks for the registry's own source."""
 
 # What says how to fetch or describe a dataset, but cannot change a byte of it: files are known by checksum.
 # These keys stay out of a job's spec, so that a new mirror or a better citation reruns nothing.
@@ -35,13 +38,12 @@ _FOLDER_DEFAULTS = {
 }
 _NPZ_DEFAULTS = {"npz": None, "validation": 0.1, "test": 0.2, "seed": 0}
 _PLUGIN_DEFAULTS = {"options": {}}
-_LARGEST_SEED = 2**32 - 1
 
 
 def load_entry(name: str, folder: Path = REGISTRY_FOLDER) -> dict[str, Any]:
     """Return the registry entry of `name`, over that of its `base` where it has one.
 
-    An unknown name is a UserError that lists the names there are.
+    Raise a UserError that lists the known names if the name is unknown.
     """
     path = folder / f"{name}.toml"
     if not NAME_PATTERN.fullmatch(name) or not path.is_file():
@@ -64,11 +66,11 @@ def dataset_names(settings: Mapping[str, Any], root: Path = PROJECT_ROOT) -> lis
 def job_spec(
     name: str, settings: Mapping[str, Any] | None = None, root: Path = PROJECT_ROOT
 ) -> dict[str, Any]:
-    """Return all that determines the prepared form of `name`, for JSON: {"name", "entry", "parameters"}.
+    """Return everything that determines the prepared form of `name`: {"name", "entry", "parameters"}.
 
-    `settings` is the config's `datasets: {NAME: ...}` or None; `root` is the project folder, where
-    `datasets/NAME.py` is looked for; a plugin's spec has its code digests, so that an edit reruns its job. A
-    mistake in the settings is a UserError naming its key.
+    `settings` is the config's `datasets: {NAME: ...}`, which satisfies the schema, or None. `root` is the
+    project folder, which may hold `datasets/NAME.py`; a plugin's spec has its code digests, so that an edit
+    reruns its job. Raise a UserError that names the key of a setting that does not fit the dataset.
     """
     settings = dict(settings or {})
     kind = _kind_of(name, settings, root)
@@ -82,16 +84,16 @@ def job_spec(
         defaults = _PLUGIN_DEFAULTS
     else:
         entry, defaults = {"kind": kind}, _FOLDER_DEFAULTS if kind == "folder" else _NPZ_DEFAULTS
-    parameters = resolve_parameters(name, defaults, settings)
-    _check_together(f"datasets.{name}", entry, parameters)
+    parameters = _resolve_parameters(name, defaults, settings)
+    _check_parameters(f"datasets.{name}", entry, parameters)
     return {"name": name, "entry": entry, "parameters": parameters}
 
 
 def user_files(spec: Mapping[str, Any]) -> list[str]:
     """Return the user's own data that a dataset is made from: the inputs of its job.
 
-    Of a folder of images these are all its folders, since adding an image changes only the time of the folder
-    it is in. A plugin's code is in its spec instead.
+    For a folder of images these are the folder and all folders in it, since adding an image changes only the
+    time of the folder it is in. A plugin's code is in its spec instead.
     """
     parameters = spec["parameters"]
     if "npz" in parameters:
@@ -113,21 +115,21 @@ def _check_encoding(where: str, paths: list[str]) -> None:
             raise UserError(f"{where}: the name of '{printable}' is not UTF-8; rename it")
 
 
-def resolve_parameters(name: str, defaults: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `defaults` with the user's `settings` over them, each one checked."""
+def _resolve_parameters(
+    name: str, defaults: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return `defaults` updated by the user's `settings`; raise a UserError for a key that does not fit."""
     if unknown := sorted(set(settings) - set(defaults)):
         allowed = ", ".join(defaults) or "none"
         raise UserError(f"datasets.{name}.{unknown[0]}: unknown key; allowed: {allowed}")
     resolved = {**defaults, **settings}
-    if isinstance(defaults.get("sizes"), Mapping) and isinstance(settings.get("sizes"), Mapping):
+    if "sizes" in settings:
         resolved["sizes"] = {**defaults["sizes"], **settings["sizes"]}
-    for key, value in resolved.items():
-        _check_parameter(f"datasets.{name}.{key}", key, value, required=defaults.get(key, value) is not None)
     return resolved
 
 
-def _check_together(where: str, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
-    """Raise a UserError for a parameter that is fine by itself but does not fit the dataset."""
+def _check_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+    """Raise a UserError for a parameter that is allowed in general but does not fit the dataset."""
     kind = entry["kind"]
     if kind == "synthetic" and not parameters["noise"] > 0:
         raise UserError(f"{where}.noise: must be above 0 for a Gaussian problem, not {parameters['noise']}")
@@ -136,21 +138,21 @@ def _check_together(where: str, entry: Mapping[str, Any], parameters: Mapping[st
         raise UserError(f"{where}.sizes: sum to {total}, but there are {available} samples; lower them")
     if kind == "download":
         validation, available = parameters["validation"], entry["counts"]["train"]
-        if not (_is_integer(validation) and validation < available):
+        if not (isinstance(validation, int) and validation < available):
             allowed = f"a whole number from {FEWEST_SAMPLES['val']} to {available - 1}"
             raise UserError(f"{where}.validation: must be {allowed}, not {validation!r}")
     if kind == "folder" and not Path(parameters["folder"]).is_dir():
-        raise UserError(f"{where}.folder: {parameters['folder']!r} is no folder in {str(Path.cwd())!r}")
+        raise UserError(f"{where}.folder: {parameters['folder']!r} is not a folder in {str(Path.cwd())!r}")
     if kind == "npz" and not Path(parameters["npz"]).is_file():
-        raise UserError(f"{where}.npz: {parameters['npz']!r} is no file in {str(Path.cwd())!r}")
+        raise UserError(f"{where}.npz: {parameters['npz']!r} is not a file in {str(Path.cwd())!r}")
 
 
-def _base_entry(name: str, base: Any) -> dict[str, Any]:
+def _base_entry(name: str, base: str) -> dict[str, Any]:
     """Return the entry of the built-in dataset that `name` is a variant of, `base` naming its files."""
-    if not isinstance(base, str) or not (REGISTRY_FOLDER / f"{base}.toml").is_file():
+    if not (REGISTRY_FOLDER / f"{base}.toml").is_file():
         known = ", ".join(sorted(file.stem for file in REGISTRY_FOLDER.glob("*.toml")))
         raise UserError(f"datasets.{name}.base: must be a built-in dataset ({known}), not {base!r}")
-    # A base of the registry's own goes first: that is where files are.
+    # If the base itself has a base in the registry, that one wins: the files are stored under its name.
     return {"base": base, **load_entry(base)}
 
 
@@ -162,10 +164,7 @@ def _plugin_code(root: Path, file: str) -> list[str]:
 
 
 def _kind_of(name: str, settings: Mapping[str, Any], root: Path) -> str:
-    if not NAME_PATTERN.fullmatch(name):
-        raise UserError(
-            f"datasets.{name}: a name must begin with a letter or digit and hold only letters, digits, . _ -"
-        )
+    """Return what defines a dataset; raise a UserError if more than one thing does."""
     definitions = {
         "folder": ("the key folder", "folder" in settings),
         "npz": ("the key npz", "npz" in settings),
@@ -178,87 +177,3 @@ def _kind_of(name: str, settings: Mapping[str, Any], root: Path) -> str:
         words = " and ".join(definitions[kind][0] for kind in found)
         raise UserError(f"datasets.{name}: defined more than once, by {words}; rename it or remove one")
     return found[0] if found else "registry"
-
-
-def _check_parameter(where: str, key: str, value: Any, *, required: bool) -> None:
-    if value is None and not required:
-        if key in {"folder", "npz"}:
-            raise UserError(f"{where}: a path is needed, not {value!r}")
-        return
-    message = _CHECKS[key](value)
-    if message is not None:
-        raise UserError(f"{where}: {message}, not {value!r}")
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _sizes_error(value: Any) -> str | None:
-    if (
-        isinstance(value, Mapping)
-        and set(value) == set(FEWEST_SAMPLES)
-        and all(_is_integer(size) and size >= FEWEST_SAMPLES[split] for split, size in value.items())
-    ):
-        return None
-    fewest = "{train}, {val} and {test}".format(**FEWEST_SAMPLES)
-    return f"must map train, val and test to whole numbers of at least {fewest}"
-
-
-def _seed_error(value: Any) -> str | None:
-    if _is_integer(value) and 0 <= value <= _LARGEST_SEED:
-        return None
-    return f"must be a whole number from 0 to {_LARGEST_SEED}"
-
-
-def _noise_error(value: Any) -> str | None:
-    return None if _is_number(value) and 0 <= value <= 100 else "must be a number from 0 to 100"
-
-
-def _share_error(value: Any) -> str | None:
-    fewest = FEWEST_SAMPLES["val"]
-    if (_is_integer(value) and value >= fewest) or (isinstance(value, float) and 0 < value < 1):
-        return None
-    return f"must be a number of samples ({fewest} or more) or a share of them (between 0 and 1)"
-
-
-def _fraction_error(value: Any) -> str | None:
-    return None if _is_number(value) and 0 < value <= 1 else "must be a number above 0 and at most 1"
-
-
-def _path_error(value: Any) -> str | None:
-    return None if isinstance(value, str) and value else "must be a path"
-
-
-def _image_size_error(value: Any) -> str | None:
-    if _is_integer(value) and 1 <= value <= 1024:
-        return None
-    return "must be a whole number of pixels from 1 to 1024"
-
-
-def _flag_error(value: Any) -> str | None:
-    return None if isinstance(value, bool) else "must be true or false"
-
-
-def _options_error(value: Any) -> str | None:
-    return None if isinstance(value, Mapping) else "must be a mapping"
-
-
-_CHECKS = {
-    "sizes": _sizes_error,
-    "seed": _seed_error,
-    "split_seed": _seed_error,
-    "noise": _noise_error,
-    "validation": _share_error,
-    "test": _share_error,
-    "fraction": _fraction_error,
-    "folder": _path_error,
-    "npz": _path_error,
-    "image_size": _image_size_error,
-    "greyscale": _flag_error,
-    "options": _options_error,
-}

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-DOWNLOAD = "download"
-"""The value of `recovery.human_labels` that asks for the registry's own source."""
+from focalcal.data.registry import DOWNLOAD
 
 
 @dataclass(frozen=True)
@@ -63,23 +62,25 @@ class Grid(Protocol):
 
     datasets: list[str]
 
-    def data_spec(self, dataset: str) -> str:
-        """Return the spec of one prepared dataset, JSON."""
+    def data_spec(self, dataset: str) -> dict[str, Any]:
+        """Return the spec of one prepared dataset."""
 
-    def recovery_spec(self, run: Any) -> str:
-        """Return the spec of one run's recovery, JSON: run and bins."""
+    def recovery_spec(self, run: Any) -> dict[str, Any]:
+        """Return the spec of one run's recovery: run and bins."""
 
 
 class Plan:
     """The recovery stage of one grid: specs, inputs and products of its jobs."""
 
-    def __init__(self, grid: Grid, runs: Iterable[Run], section: str, datasets: Mapping[str, Any]) -> None:
-        """Take the grid, its runs, the configuration's section `recovery` as JSON, its section `datasets`."""
+    def __init__(
+        self, grid: Grid, runs: Iterable[Run], section: Mapping[str, Any], datasets: Mapping[str, Any]
+    ) -> None:
+        """Take the grid, its runs, the configuration's sections `recovery` and `datasets`."""
         self._grid = grid
         self._runs = {run.path: run for run in runs}
         self._human = {
             dataset: source
-            for dataset, source in json.loads(section).get("human_labels", {}).items()
+            for dataset, source in section.get("human_labels", {}).items()
             if any(run.dataset == dataset for run in self._runs.values())
         }
         self._settings = datasets
@@ -87,7 +88,7 @@ class Plan:
 
     def spec(self, wildcards: Any) -> str:
         """Return all that determines one run's recovery besides its inputs."""
-        return self._grid.recovery_spec(self._runs[_path(wildcards)])
+        return json.dumps(self._grid.recovery_spec(self._runs[_path(wildcards)]), sort_keys=True)
 
     @property
     def summary_spec(self) -> str:
@@ -159,7 +160,7 @@ class Plan:
     @property
     def sweeps(self) -> bool:
         """Return whether two trained datasets differ in nothing but their number of training samples."""
-        groups = [sweep_group(json.loads(self._grid.data_spec(dataset))) for dataset in self._grid.datasets]
+        groups = [sweep_group(self._grid.data_spec(dataset)) for dataset in self._grid.datasets]
         known = [group for group in groups if group is not None]
         return len(set(known)) < len(known)
 
@@ -170,7 +171,7 @@ class Plan:
         return self._entry(dataset)["kind"] == "synthetic"
 
     def _entry(self, dataset: str) -> dict[str, Any]:
-        return json.loads(self._grid.data_spec(dataset))["entry"]
+        return self._grid.data_spec(dataset)["entry"]
 
 
 POSTERIOR = Product(

@@ -16,7 +16,7 @@ from focalcal.reporting.layout import Places
 from focalcal.reporting.records.files import read_record, read_runs
 from focalcal.reporting.report.images import reduced_png
 from focalcal.reporting.report.sources import Cost, read_costs
-from focalcal.workflow import grid
+from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 
 RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md", "headline.json")
@@ -55,7 +55,7 @@ def write_snapshot(results: Path, target: Path) -> None:
 
 def _fill(target: Path, results: Path) -> None:
     config = json.loads((results / "config.json").read_text(encoding="utf-8"))
-    places = Places(grid.build(config, ROOT))
+    places = Places(build_grid(config, ROOT))
     names = ["config.json", *(f"tables/{name}" for name in RECORDS)]
     names += [f"tables/{name}.{suffix}" for name in TABLES for suffix in ("csv", "md")]
     for name in names:

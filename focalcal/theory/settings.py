@@ -1,47 +1,62 @@
-"""What the theory stage computes: one frozen record read from the JSON spec of its rules."""
+"""What the theory stage computes: the configuration's section `theory`, and what each rule reads of it."""
 
-import json
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
+from annotated_types import Ge, Gt, Le, MinLen
+
+from focalcal.common.constraints import UNIQUE, Count, NonNegative, Positive, Section, Seed
 from focalcal.common.errors import UserError
 
 FEWEST_POINTS_ON_A_LINE = 3
 """Matching temperatures that a fitted line takes at least: with two it would have no residual."""
 
+Gamma = Annotated[float, Gt(0), Le(100)]
+Gammas = Annotated[tuple[Gamma, ...], MinLen(1), UNIQUE]
+BoxHalfWidth = Annotated[float, Gt(0), Le(20)]
+
 
 @dataclass(frozen=True)
-class TheorySettings:
-    """The theory stage's settings; each default is the papers' value, or as fine as is quick."""
+class TheorySettings(Section):
+    """What the theory stage computes. Each default is the papers' value, or as fine as is quick."""
 
-    gammas: tuple[float, ...] = tuple(round(0.1 * step, 10) for step in range(1, 101))
-    """gammas of the bounds and thresholds curves."""
-    max_logit: float = 20.0
-    """Largest |logit| of the finite bounds (K24: 20)."""
-    scanned_gammas: tuple[float, ...] = (0.5, 3.0, 4.0, 10.0)
-    """gammas at which K24's slow temperature scan is repeated as a check."""
-    certified_gammas: tuple[float, ...] = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
-    """gammas whose bound is certified for every logit by interval arithmetic."""
-    matching_classes: tuple[int, ...] = (2, 3, 4)
-    """Class counts for which the closest temperature is found (2 to 10)."""
-    matching_gammas: tuple[float, ...] = tuple(round(0.25 * step, 10) for step in range(1, 41))
-    """gammas at which the closest temperature is found."""
-    matching_max_logit: float = 5.0
-    """Half width of the logit box of the matching (K24: 5)."""
-    sensitivity_gammas: tuple[float, ...] = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
-    """gammas at which the matching is repeated in other boxes."""
-    sensitivity_max_logits: tuple[float, ...] = (1.0, 2.0, 3.0, 10.0)
-    """Half widths of those other boxes."""
-    fit_ranges: tuple[tuple[float, float], ...] = ((0.0, 10.0), (0.0, 5.0), (0.0, 3.0), (1.0, 10.0))
-    """Ranges of gamma on which 1/T is fitted by a line."""
-    linear_model_samples: int = 500
-    """Training points of the linear-model experiment; it is tested on four times as many."""
-    linear_model_steps: int = 5000
-    """Gradient steps of the linear-model experiment; its weights settle well before."""
-    linear_model_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    """Seeds of the linear-model experiment."""
-    linear_model_spreads: tuple[float, ...] = (0.1, 0.5, 1.0)
-    """Standard deviations of its clusters, whose means are 2 apart."""
+    gammas: Gammas = tuple(round(0.1 * step, 10) for step in range(1, 101))
+    """Values of gamma for the curves of bounds and thresholds."""
+    max_logit: Annotated[float, Gt(0), Le(1000)] = 20.0
+    """Largest absolute logit for the finite temperature bounds (K24: 20)."""
+    scanned_gammas: tuple[Gamma, ...] = (0.5, 3.0, 4.0, 10.0)
+    """Values of gamma at which K24's slow temperature scan is repeated as a check, under a second each."""
+    certified_gammas: Gammas = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
+    """Values of gamma whose bound is proved for all logits by interval arithmetic; within about 1 above 5.635
+    proofs get slow."""
+    matching_classes: Annotated[tuple[Annotated[int, Ge(2), Le(10)], ...], MinLen(1), UNIQUE] = (2, 3, 4)
+    """Class counts for which the temperature closest to Psi is found."""
+    matching_gammas: Gammas = tuple(round(0.25 * step, 10) for step in range(1, 41))
+    """Values of gamma at which that temperature is found."""
+    matching_max_logit: BoxHalfWidth = 5.0
+    """Half width of the box of logits over which the largest difference is taken (K24: 5); a wider box
+    changes nothing."""
+    sensitivity_gammas: Gammas = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
+    """Values of gamma at which the matching is repeated in other boxes."""
+    sensitivity_max_logits: tuple[BoxHalfWidth, ...] = (1.0, 2.0, 3.0, 10.0)
+    """Half widths of those other boxes; an empty list skips them."""
+    fit_ranges: Annotated[tuple[tuple[NonNegative, NonNegative], ...], MinLen(1)] = (
+        (0.0, 10.0),
+        (0.0, 5.0),
+        (0.0, 3.0),
+        (1.0, 10.0),
+    )
+    """Ranges (above, up to) of gamma on which 1/T is fitted by a line, with three or more matching_gammas in
+    each."""
+    linear_model_samples: Annotated[int, Ge(40)] = 500
+    """Training points of the linear-model experiment (M20 App. G); it is tested on four times as many."""
+    linear_model_steps: Count = 5000
+    """Gradient steps of the linear-model experiment; its weights settle well before 5000."""
+    linear_model_seeds: Annotated[tuple[Seed, ...], MinLen(1), UNIQUE] = (0, 1, 2, 3, 4)
+    """Random seeds of the linear-model experiment."""
+    linear_model_spreads: Annotated[tuple[Positive, ...], MinLen(1)] = (0.1, 0.5, 1.0)
+    """Standard deviations of the linear model's clusters, whose means are 2 apart; M20 states none."""
 
 
 READ_BY = {
@@ -66,24 +81,14 @@ READ_BY = {
 """The settings that each rule reads, and so the ones whose change reruns it."""
 
 
-def job_settings(section: str, rule: str) -> str:
-    """Return the settings that one rule reads of a theory section, defaults filled in; both as JSON."""
+def job_settings(section: Mapping[str, Any], rule: str) -> dict[str, Any]:
+    """Return the settings that one rule reads of the configuration's section `theory`, defaults filled in."""
     settings = asdict(theory_settings(section))
-    return json.dumps({key: settings[key] for key in READ_BY[rule]}, sort_keys=True)
+    return {key: settings[key] for key in READ_BY[rule]}
 
 
-def theory_settings(spec: str) -> TheorySettings:
-    """Return the settings in the JSON object `spec`; keys left out keep their defaults."""
-    try:
-        given = json.loads(spec)
-    except json.JSONDecodeError as error:
-        raise UserError(f"--spec must be a JSON object, got {spec!r} ({error})") from None
-    if not isinstance(given, dict):
-        raise UserError(f"--spec must be a JSON object, got {spec!r}")
-    known = {field.name for field in fields(TheorySettings)}
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise UserError(f"theory: unknown key {unknown[0]!r}; allowed are {', '.join(sorted(known))}")
+def theory_settings(given: Mapping[str, Any]) -> TheorySettings:
+    """Return the settings of a mapping that satisfies the configuration's schema, defaults filled in."""
     return TheorySettings(**{key: _frozen(value) for key, value in given.items()})
 
 

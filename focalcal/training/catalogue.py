@@ -111,6 +111,14 @@ def training_gamma(loss_id: str) -> float | None:
     return parsed.gamma if parsed.kind == "focal" else LOSSES[parsed.kind].risk_gamma
 
 
+def psi_gamma(loss_id: str) -> float | None:
+    """Return `training_gamma(loss_id)`, or None for a loss that only its owner knows, of imported logits."""
+    try:
+        return training_gamma(loss_id)
+    except UserError:
+        return None
+
+
 def check_model(model_id: str) -> str:
     """Return `model_id`; raise UserError unless it is in `MODELS` or is `timm:NAME`."""
     if model_id in MODELS:

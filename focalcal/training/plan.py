@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from focalcal.training.models.build import build_model
+from focalcal.training.recipes import Recipe
 
 EVALUATION_COST = 1 / 3
 """Cost of evaluating an image relative to training on it: a forward pass without the backward pass."""
@@ -65,7 +66,7 @@ def dataset_size(spec: Mapping[str, Any]) -> DatasetSize | None:
 def make_plan(
     runs: Iterable[tuple[str, str, str]],
     sizes: Mapping[str, DatasetSize | None],
-    recipes: Mapping[str, Mapping[str, Any]],
+    recipes: Mapping[str, Recipe],
     images_per_second: Mapping[str, float],
 ) -> list[PlanRow]:
     """Return one row per distinct (dataset, model, recipe name) of `runs`, which has one entry per run.
@@ -88,11 +89,11 @@ def _plan_row(
     model: str,
     name: str,
     runs: int,
-    recipe: Mapping[str, Any],
+    recipe: Recipe,
     size: DatasetSize | None,
     speed: float,
 ) -> PlanRow:
-    epochs = recipe["epochs"]
+    epochs = recipe.epochs
     if size is None:
         return PlanRow(dataset, model, name, runs, runs * epochs, None, None, None)
     images = runs * epochs * size.train
@@ -112,10 +113,10 @@ def _plan_row(
     )
 
 
-def _evaluated_images(recipe: Mapping[str, Any], size: DatasetSize) -> int:
+def _evaluated_images(recipe: Recipe, size: DatasetSize) -> int:
     """Return the number of images that one run evaluates during training and for its logits."""
-    evaluations = math.ceil(recipe["epochs"] / recipe.get("evaluate_every", 1))
-    at_once = size.val + (size.test if recipe.get("history_test") else 0)
+    evaluations = math.ceil(recipe.epochs / recipe.evaluate_every)
+    at_once = size.val + (size.test if recipe.history_test else 0)
     return evaluations * at_once + size.val + size.test
 
 

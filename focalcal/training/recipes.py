@@ -2,90 +2,140 @@
 
 import json
 import math
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
+from annotated_types import Ge, Le, Lt
+
+from focalcal.common.constraints import UNIQUE, Count, NonNegative, OpenShare, Positive, Section
 from focalcal.common.errors import UserError
 
-CHOICES = {
-    "optimizer": ("sgd", "adamw"),
-    "schedule": ("constant", "steps", "cosine", "one-cycle"),
-    "reduction": ("sum", "mean"),
-    "precision": ("fp32", "bf16"),
-    "device": ("auto", "cpu", "cuda"),
-    "adafocal_split": ("val", "holdout"),
-}
+NonNegativeInteger = Annotated[int, Ge(0)]
+Probability = Annotated[float, Ge(0), Le(1)]
+ShareBelowOne = Annotated[float, Ge(0), Lt(1)]
+
 ASCENDING = ("milestones", "gamma_milestones", "gamma_thresholds")
 
 
 @dataclass(frozen=True)
-class AdaFocalSettings:
+class AdaFocalSettings(Section):
     """Constants of AdaFocal (Ghosh et al. 2022), as K24 used them."""
 
-    bins: int = 15
-    rate: float = 1.0
-    """Lambda: how fast gamma follows the gap."""
+    bins: Count = 15
+    """Number of equal-mass confidence bins, each with a gamma of its own."""
+    rate: NonNegative = 1.0
+    """Lambda: how fast a gamma follows its bin's gap between confidence and accuracy."""
     start: float = 1.0
-    switch: float = 0.2
-    """Where |gamma| falls below this, the bin changes between focal and inverse focal loss."""
+    """Gamma of every bin in the first epoch."""
+    switch: NonNegative = 0.2
+    """Where |gamma| falls below this, gamma changes its sign: the bin moves from focal to inverse focal loss
+    or back."""
     low: float = -2.0
+    """Smallest gamma."""
     high: float = 20.0
+    """Largest gamma."""
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """One way to train; `schemas/recipe.schema.yaml` describes every field."""
+class Recipe(Section):
+    """How a network is optimised. Every setting determines the result, so an edit trains its runs again."""
 
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    optimizer: str = "sgd"
-    momentum: float = 0.9
+    epochs: Count
+    """Passes over the training set; the last epoch is evaluated, never the best one."""
+    batch_size: Count
+    """Images in a training step; the last batch of an epoch may be smaller."""
+    learning_rate: Positive
+    """Learning rate at its highest, before any decay."""
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    """sgd has momentum and L2 weight decay; adamw has decoupled weight decay and betas (momentum, 0.999)."""
+    momentum: ShareBelowOne = 0.9
+    """Momentum of sgd, first beta of adamw."""
     nesterov: bool = False
-    weight_decay: float = 0.0
-    schedule: str = "constant"
-    milestones: tuple[int, ...] = ()
-    decay: float = 0.1
-    warmup: float = 0.3
-    reduction: str = "mean"
-    clip_norm: float | None = None
-    crop_padding: int = 0
+    """Whether sgd looks ahead along its momentum; the papers do not."""
+    weight_decay: NonNegative = 0.0
+    """Strength of weight decay, on all parameters."""
+    schedule: Literal["constant", "steps", "cosine", "one-cycle"] = "constant"
+    """constant; steps (multiply by `decay` at each of `milestones`); cosine (from the peak to 0); one-cycle
+    (rise for the share `warmup` of all steps, then fall to 0, both along a cosine)."""
+    milestones: tuple[NonNegativeInteger, ...] = ()
+    """Epochs, counted from 0, from which the learning rate of `steps` is multiplied by `decay` once more."""
+    decay: Positive = 0.1
+    """Factor on the learning rate at each milestone."""
+    warmup: ShareBelowOne = 0.3
+    """Share of all steps in which the learning rate of `one-cycle` rises."""
+    reduction: Literal["sum", "mean"] = "mean"
+    """What is differentiated: the sum of a batch's losses or their mean. M20 and K24 sum and clip the
+    gradient, which is normalised-gradient descent in effect, another optimiser than a mean without clipping.
+    brier is always a mean."""
+    clip_norm: Positive | None = None
+    """Largest norm of the whole gradient, to which a longer one is scaled; null does not clip."""
+    crop_padding: NonNegativeInteger = 0
+    """Pixels of black border from which training images are cropped at random to their own size."""
     flip: bool = False
+    """Whether half of the training images, chosen at random, are mirrored left to right."""
     channels_last: bool = True
-    precision: str = "fp32"
+    """Whether convolutions work on channels-last memory, the faster order on CPU and GPU."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """fp32, or bf16 autocast on CUDA (ignored on a CPU that `auto` falls back to)."""
     tf32: bool = False
+    """Whether fp32 matrix products on CUDA may round their inputs to TF32, faster and less exact."""
     compile: bool = False
+    """Whether torch.compile optimises the network on CUDA; worth it for runs of more than a few minutes."""
     deterministic: bool = True
-    device: str = "auto"
-    threads: int = 1
-    evaluation_batch_size: int = 1024
-    evaluate_every: int = 1
+    """Whether CUDA uses only deterministic kernels, which are slower; a CPU always does."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto is the GPU where there is one, else the CPU."""
+    threads: Count = 1
+    """CPU threads of a run; more than one pays for convolutional networks only, and may change last bits."""
+    evaluation_batch_size: Count = 1024
+    """Images in an evaluation step."""
+    evaluate_every: Count = 1
+    """Epochs from one evaluation on the validation set to the next; the last epoch is always evaluated."""
     history_test: bool = False
-    snapshot_epochs: tuple[int, ...] = ()
-    gamma_thresholds: tuple[float, ...] = (0.2, 0.5)
-    gamma_milestones: tuple[int, ...] = (100, 250)
+    """Whether history.csv also follows the test set (M20 Figs 1 and 3); nothing is chosen by it."""
+    snapshot_epochs: Annotated[tuple[Count, ...], UNIQUE] = ()
+    """Epochs, counted from 1, after which run.json keeps the training set's reliability bins (M20 Fig. 2)."""
+    gamma_thresholds: tuple[Probability, Probability] = (0.2, 0.5)
+    """Probabilities of the true class at which the gamma of flsd-53 and flsd-532 falls (M20 text 0.19, code
+    0.2)."""
+    gamma_milestones: tuple[NonNegativeInteger, NonNegativeInteger] = (100, 250)
+    """Epochs, counted from 0, at which the gamma of focal-sched-532 and focal-sched-531 falls."""
     adafocal: AdaFocalSettings = field(default_factory=AdaFocalSettings)
-    adafocal_split: str = "val"
-    holdout_fraction: float = 0.1
+    adafocal_split: Literal["val", "holdout"] = "val"
+    """Whose calibration moves AdaFocal's gammas: val, as in the papers, or holdout, a share of the training
+    set that is then not trained on, so that calibrators are fitted on validation data the loss never saw."""
+    holdout_fraction: OpenShare = 0.1
+    """Share of the training set that `holdout` withholds."""
 
 
-def recipe_from_dict(values: dict[str, Any]) -> Recipe:
-    """Return the recipe of a config mapping; UserError names the key, its value and what is allowed."""
-    known = {entry.name for entry in fields(Recipe)}
-    if unknown := sorted(set(values) - known):
-        raise UserError(f"recipe: unknown key {unknown[0]!r}; allowed: {', '.join(sorted(known))}")
-    values = dict(values)
+def recipe_from_dict(values: Mapping[str, Any]) -> Recipe:
+    """Return the recipe of a mapping that satisfies the configuration's schema."""
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     if "adafocal" in values:
         values["adafocal"] = AdaFocalSettings(**values["adafocal"])
-    for name in ("milestones", "snapshot_epochs", "gamma_thresholds", "gamma_milestones"):
-        if name in values:
-            values[name] = tuple(values[name])
-    try:
-        recipe = Recipe(**values)
-    except TypeError as error:
-        raise UserError(f"recipe: {error}") from None
-    _check(recipe)
-    return recipe
+    return Recipe(**values)
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Raise a UserError for settings that are fine one by one but contradict each other."""
+    for name in ASCENDING:
+        values = list(getattr(recipe, name))
+        if values != sorted(set(values)):
+            raise _not_allowed(name, values, "numbers that increase")
+    if recipe.device == "cpu" and (recipe.precision != "fp32" or recipe.compile):
+        allowed = "auto or cuda with bf16 or compile; on a CPU leave out precision and compile"
+        raise _not_allowed("device", recipe.device, allowed)
+    low, start, high = recipe.adafocal.low, recipe.adafocal.start, recipe.adafocal.high
+    if low > high:
+        raise _not_allowed("adafocal.low", low, f"at most adafocal.high, which is {high}")
+    if not low <= start <= high:
+        allowed = f"from adafocal.low, which is {low}, to adafocal.high, which is {high}"
+        raise _not_allowed("adafocal.start", start, allowed)
+
+
+def _not_allowed(name: str, value: object, allowed: str) -> UserError:
+    return UserError(f"recipe.{name} is {json.dumps(value)}; allowed: {allowed}")
 
 
 def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
@@ -111,47 +161,3 @@ def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
 def _half_cosine(progress: float) -> float:
     """Return the cosine that falls from 1 at progress 0 to 0 at progress 1."""
     return 0.5 * (1 + math.cos(math.pi * progress))
-
-
-def _check(recipe: Recipe) -> None:
-    for name, allowed in CHOICES.items():
-        _require(getattr(recipe, name) in allowed, name, getattr(recipe, name), ", ".join(allowed))
-    for name, (is_allowed, allowed) in _BOUNDS.items():
-        value = getattr(recipe, name)
-        _require(value is None or is_allowed(value), name, value, allowed)
-    for name in ASCENDING:
-        values = list(getattr(recipe, name))
-        _require(values == sorted(set(values)), name, values, "numbers that increase")
-    needs_cuda = recipe.precision != "fp32" or recipe.compile
-    allowed = "auto or cuda with bf16 or compile; on a CPU leave out precision and compile"
-    _require(recipe.device != "cpu" or not needs_cuda, "device", recipe.device, allowed)
-    low, start, high = recipe.adafocal.low, recipe.adafocal.start, recipe.adafocal.high
-    _require(low <= high, "adafocal.low", low, f"at most adafocal.high, which is {high}")
-    allowed = f"from adafocal.low, which is {low}, to adafocal.high, which is {high}"
-    _require(low <= start <= high, "adafocal.start", start, allowed)
-
-
-def _require(is_allowed: bool, name: str, value: object, allowed: str) -> None:
-    if not is_allowed:
-        raise UserError(f"recipe.{name} is {json.dumps(value)}; allowed: {allowed}")
-
-
-_POSITIVE = (lambda value: 0 < value < math.inf, "positive and finite numbers")
-_AT_LEAST_ONE = (lambda value: value >= 1, "at least 1")
-_NOT_NEGATIVE = (lambda value: 0 <= value < math.inf, "finite numbers from 0 on")
-_SHARE = (lambda value: 0 <= value < 1, "at least 0 and below 1")
-_BOUNDS = {
-    "epochs": _AT_LEAST_ONE,
-    "batch_size": _AT_LEAST_ONE,
-    "threads": _AT_LEAST_ONE,
-    "evaluation_batch_size": _AT_LEAST_ONE,
-    "evaluate_every": _AT_LEAST_ONE,
-    "learning_rate": _POSITIVE,
-    "decay": _POSITIVE,
-    "clip_norm": _POSITIVE,
-    "weight_decay": _NOT_NEGATIVE,
-    "crop_padding": _NOT_NEGATIVE,
-    "momentum": _SHARE,
-    "warmup": _SHARE,
-    "holdout_fraction": (lambda value: 0 < value < 1, "between 0 and 1, both excluded"),
-}

@@ -1,7 +1,8 @@
 """What determines a training run."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from focalcal.common.errors import UserError
 from focalcal.training.catalogue import check_model, parse_loss
@@ -21,17 +22,11 @@ class RunSpec:
     recipe: Recipe
 
 
-def spec_from_json(text: str) -> RunSpec:
-    """Return the run that a JSON object with the keys dataset, model, loss, seed and recipe describes."""
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"--spec is not JSON: {error}") from None
-    missing = [key for key in _KEYS if not isinstance(values, dict) or key not in values]
+def spec_from_dict(values: Mapping[str, Any]) -> RunSpec:
+    """Return the run that a mapping with the keys dataset, model, loss, seed and recipe describes."""
+    missing = [key for key in _KEYS if key not in values]
     if missing:
-        raise UserError(
-            f"--spec must be an object with the keys {', '.join(_KEYS)}; {missing[0]!r} is missing"
-        )
+        raise UserError(f"--spec must have the keys {', '.join(_KEYS)}; {missing[0]!r} is missing")
     return RunSpec(
         dataset=values["dataset"],
         model=check_model(values["model"]),

@@ -1,50 +1,109 @@
 """Mistakes that no schema sees: names that do not exist, values that do not fit each other."""
 
-import json
 from collections.abc import Collection, Mapping
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from focalcal.calibration import catalogue as calibration_catalogue
 from focalcal.common.errors import UserError
+from focalcal.common.messages import check_file, error_prefix, shown, unknown_name
 from focalcal.data import registry
-from focalcal.reporting.recovery_layout import DOWNLOAD
-from focalcal.reporting.settings import DEFAULTS as REPORT_DEFAULTS
 from focalcal.theory.settings import check_fit_ranges, theory_settings
 from focalcal.training import catalogue as training_catalogue
-from focalcal.training.recipes import recipe_from_dict
-from focalcal.workflow.validation import check_file, naming, unknown_name
+from focalcal.training.recipes import check_recipe, recipe_from_dict
+from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
 
 MAXIMUM_GRID_POINTS = 100_000
 OWN_FILES = {"folder", "npz"}
-"""Settings that make a dataset out of files of the user's, which need not be there before a run uses it."""
+"""Settings that make a dataset from the user's own files, which need not exist before a run uses it."""
+
+
+def check_runs(config: Mapping[str, Any], root: Path) -> None:
+    """Raise a UserError for the first mistake in the names that `runs` and `logits` use."""
+    for index, block in enumerate(config["runs"]):
+        _check_block(config, f"runs[{index}]", block, root)
+    for name, entry in config["logits"].items():
+        check_file(f"config key 'logits.{name}.path'", entry["path"])
+        with error_prefix(f"config key 'logits.{name}.loss'"):
+            _check_gamma(entry["loss"])
 
 
 def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: Path) -> None:
-    """Raise a UserError for the first mistake; `datasets` are those of the configuration's runs."""
+    """Raise a UserError for the first mistake in the other sections; `datasets` are those of all runs."""
     _check_datasets(config["datasets"], root)
     for name, recipe in config["recipes"].items():
-        with naming(f"config key 'recipes.{name}'"):
-            recipe_from_dict(recipe)
+        with error_prefix(f"config key 'recipes.{name}'"):
+            check_recipe(recipe_from_dict(recipe))
     _check_calibration(config["calibration"])
-    _check_report(config["report"], config["calibration"])
+    _check_report(ReportSection(**config["report"]), config)
     _check_human_labels(config, datasets, root)
-    check_fit_ranges(theory_settings(json.dumps(config["theory"])))
-    with naming("config key 'plan.images_per_second'"):
+    check_fit_ranges(theory_settings(config["theory"]))
+    with error_prefix("config key 'plan.images_per_second'"):
         for model in set(config["plan"]["images_per_second"]) - {"default"}:
             training_catalogue.check_model(model)
 
 
+def check_logits_files(section: Mapping[str, Any]) -> None:
+    """Raise a UserError that names the key of the first file of logits that cannot be used."""
+    if not section:
+        return
+    # Imported here: only a configuration with logits needs NumPy at this point.
+    from focalcal.calibration import imports  # noqa: PLC0415
+
+    for name, values in section.items():
+        entry = LogitsEntry(**values)
+        with error_prefix(f"config key 'logits.{name}.path'"):
+            imports.import_logits(Path(entry.path), entry.kind)
+
+
+def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], root: Path) -> None:
+    """Raise a UserError for the first name in a block that does not exist or does not fit the others."""
+    known = registry.dataset_names(config["datasets"], root)
+    for dataset in block["datasets"]:
+        if dataset not in known:
+            repair = "for one of your own see docs/add-a-dataset.md"
+            raise unknown_name(f"config key '{key}.datasets'", dataset, known, repair)
+    if block["recipe"] not in config["recipes"]:
+        raise unknown_name(f"config key '{key}.recipe'", block["recipe"], config["recipes"])
+    for loss in block["losses"]:
+        with error_prefix(f"config key '{key}.losses'"):
+            training_catalogue.parse_loss(loss)
+            _check_gamma(loss)
+    for model, dataset in product(block["models"], block["datasets"]):
+        spec = registry.job_spec(dataset, config["datasets"].get(dataset), root)
+        _check_model(f"config key '{key}.models'", model, dataset, spec["entry"])
+
+
+def _check_model(key: str, model: str, dataset: str, entry: Mapping[str, Any]) -> None:
+    """Raise a UserError that names the key unless a model exists and accepts the dataset's kind of input."""
+    with error_prefix(key):
+        training_catalogue.check_model(model)
+    if model not in training_catalogue.FEATURE_MODELS and len(entry.get("shape", ())) == 1:
+        raise UserError(
+            f"{key} has {shown(model)}, which needs images, but dataset {dataset!r} has plain features; "
+            f"allowed there: {', '.join(training_catalogue.FEATURE_MODELS)}; put the two into separate blocks"
+        )
+
+
+def _check_gamma(loss: str) -> None:
+    """Raise a UserError for a gamma for which Psi is not computed."""
+    gamma = training_catalogue.psi_gamma(loss)
+    largest = calibration_catalogue.LARGEST_GAMMA
+    if gamma is not None and gamma > largest:
+        raise UserError(f"loss {loss!r}: gamma must be at most {largest:g}, the largest that Psi accepts")
+
+
 def _check_datasets(section: Mapping[str, Any], root: Path) -> None:
-    """Raise a UserError for settings or variants of no built-in dataset, or that it does not have."""
+    """Raise a UserError for settings of an unknown dataset, or for settings that a dataset does not have."""
     for name, settings in section.items():
-        if not OWN_FILES & set(settings or {}):
+        if not OWN_FILES & set(settings):
             registry.job_spec(name, settings, root)
 
 
 def _check_calibration(section: Mapping[str, Any]) -> None:
-    """Raise a UserError for an unknown method, or grids that are empty, too narrow or absurdly large."""
+    """Raise a UserError for an unknown method, or for grids that are empty, too narrow or too large."""
     for method in section["methods"]:
         if method not in calibration_catalogue.METHODS:
             raise unknown_name("config key 'calibration.methods'", method, calibration_catalogue.METHODS)
@@ -53,9 +112,8 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
         raise UserError(
             f"config key 'calibration.temperatures.stop' is {stop}; allowed: at least start, which is {start}"
         )
-    calibration_catalogue.check_ranges(
-        section["methods"], section["gammas"], (start, _last(start, stop, step))
-    )
+    last = _last_temperature(start, stop, step)
+    calibration_catalogue.check_ranges(section["methods"], section["gammas"], (start, last))
     points = (stop - start) / step * len(section["gammas"])
     if points > MAXIMUM_GRID_POINTS:
         raise UserError(
@@ -64,34 +122,35 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
         )
 
 
-def _last(start: float, stop: float, step: float) -> float:
-    """Return the largest temperature of a grid, which is counted in decimals."""
-    first, end, width = (Decimal(str(value)) for value in (start, stop, step))
-    return float(first + (end - first) // width * width)
+def _last_temperature(start: float, stop: float, step: float) -> float:
+    """Return the largest temperature of a grid, computed in decimals."""
+    first, limit, width = (Decimal(str(value)) for value in (start, stop, step))
+    return float(first + (limit - first) // width * width)
 
 
-def _check_report(section: Mapping[str, Any], calibration: Mapping[str, Any]) -> None:
-    """Raise a UserError where the report is to show what calibration does not make."""
-    criterion = section.get("criterion", REPORT_DEFAULTS["criterion"])
-    if criterion not in calibration["criteria"]:
-        raise unknown_name("config key 'report.criterion'", criterion, calibration["criteria"])
-    for method in section.get("reliability_methods", ()):
+def _check_report(report: ReportSection, config: Mapping[str, Any]) -> None:
+    """Raise a UserError if the report is to show what calibration does not compute."""
+    calibration = config["calibration"]
+    if report.criterion not in calibration["criteria"]:
+        raise unknown_name("config key 'report.criterion'", report.criterion, calibration["criteria"])
+    # The default methods are shown as far as they are computed.
+    for method in config["report"].get("reliability_methods", ()):
         if method not in calibration["methods"]:
             raise unknown_name("config key 'report.reliability_methods'", method, calibration["methods"])
 
 
 def _check_human_labels(config: Mapping[str, Any], datasets: Collection[str], root: Path) -> None:
-    """Raise a UserError for human labels of no dataset, of no file, or that nobody serves."""
+    """Raise a UserError if human labels name an unknown dataset or a missing file, or have no source."""
     known = {*registry.dataset_names(config["datasets"], root), *datasets}
-    for name, source in config["recovery"].get("human_labels", {}).items():
+    for name, source in RecoverySection(**config["recovery"]).human_labels.items():
         if name not in known:
             raise unknown_name("config key 'recovery.human_labels'", name, known)
         key = f"config key 'recovery.human_labels.{name}'"
-        base = (config["datasets"].get(name) or {}).get("base", name)
-        if source != DOWNLOAD:
+        base = config["datasets"].get(name, {}).get("base", name)
+        if source != registry.DOWNLOAD:
             check_file(key, source)
         elif "human_labels" not in registry.load_entry(base):
             raise UserError(
-                f"{key} is {DOWNLOAD!r}, but no source of human labels of {base!r} is known; "
+                f"{key} is {registry.DOWNLOAD!r}, but no source of human labels of {base!r} is known; "
                 f"allowed: the path of a file"
             )

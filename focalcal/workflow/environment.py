@@ -1,11 +1,11 @@
-"""What jobs find around them: this installation's Python, this checkout's modules, the download cache."""
+"""The environment of jobs: this installation's Python, this checkout's modules, the download cache."""
 
 import os
 import sys
 from pathlib import Path
 
 
-def prepare(root: Path, cache: str | None) -> None:
+def set_job_environment(root: Path, cache: str | None) -> None:
     """Set the environment that jobs inherit.
 
     They then run this Python on this checkout, whether or not an environment is active and wherever

@@ -1,7 +1,7 @@
 """SLURM jobs that outlived the Snakemake which submitted them.
 
-A killed Snakemake (kill -9, a login node that went down) leaves its jobs in the queue. They end properly, but
-a Snakemake that starts meanwhile cannot know of them and would submit the same work a second time.
+A killed Snakemake (kill -9, a login node that went down) leaves its jobs in the queue. They run to their end,
+but a Snakemake that starts meanwhile does not know about them and would submit the same work again.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from pathlib import Path
 from focalcal.common.errors import UserError
 
 JOB_NAME_PREFIX = "focalcal_"
-"""What `slurm-jobname-prefix` in profiles/slurm makes every job's name begin with."""
+"""The beginning of every job's name, set by `slurm-jobname-prefix` in profiles/slurm."""
 
 SECONDS_TO_ANSWER = 120
 
@@ -36,7 +36,7 @@ class OrphanedJob:
 def find(folder: Path) -> list[OrphanedJob]:
     """Return this user's SLURM jobs, waiting or running, that a Snakemake in `folder` submitted.
 
-    Where there is no SLURM there are none; a SLURM that does not answer is a UserError.
+    Without SLURM there are none. Raise a UserError if SLURM does not answer.
     """
     if shutil.which("squeue") is None:
         return []
@@ -56,8 +56,8 @@ def refuse(folder: Path) -> None:
         raise UserError(
             f"SLURM jobs of an earlier Snakemake in {str(folder)!r} are still in the queue: "
             f"{', '.join(map(str, found))}; a second Snakemake would run them twice; let them finish with "
-            f"'{COMMAND} --wait', or stop them with '{COMMAND} --cancel' (training goes on from its "
-            f"checkpoint), then start Snakemake again"
+            f"'{COMMAND} --wait', or stop them with '{COMMAND} --cancel' (training continues from "
+            f"its checkpoint), then start Snakemake again"
         )
 
 
@@ -68,7 +68,7 @@ def cancel(orphans: Sequence[OrphanedJob]) -> None:
 
 
 def wait(folder: Path, seconds: float = 15.0) -> None:
-    """Return when no job of `folder` is left in the queue, which is looked at every so many seconds."""
+    """Return when no job of `folder` is left in the queue, polling every `seconds`."""
     while find(folder):
         time.sleep(seconds)
 

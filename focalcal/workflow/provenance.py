@@ -26,7 +26,7 @@ def provenance(entry_point: str, packages: Sequence[str]) -> dict:
 
 
 def made_by(spec: Mapping[str, Any], entry_point: str) -> dict:
-    """Return the part of a record that tells by which settings and code a result was made, on any machine."""
+    """Return the part of a record that says which settings and code made a result, on any machine."""
     return {"spec": dict(spec), "provenance": {"code": code_digests(entry_point)}}
 
 
@@ -36,7 +36,7 @@ def code_digests(entry_point: str) -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """Return the checkout's commit, with `-dirty` where tracked files differ from it; None outside git."""
+    """Return the checkout's commit, with `-dirty` if tracked files differ from it; None outside git."""
     try:
         commit = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")

@@ -12,7 +12,7 @@ from focalcal.calibration.catalogue import METRICS
 from focalcal.calibration.fit import boundaries_hit
 from focalcal.reporting.records.aggregate import RUN_COLUMNS
 from focalcal.reporting.records.measurements import COLUMNS
-from focalcal.workflow import grid
+from focalcal.workflow.grid import build_grid
 from workflow_scripts import (
     claims,
     experiment_checks,
@@ -47,7 +47,7 @@ class MadeResults:
         self.root = Path(root)
         self.rng = np.random.default_rng(seed)
         self.config = make_config(blocks)
-        self.grid = grid.build(self.config, ROOT)
+        self.grid = build_grid(self.config, ROOT)
         self.failed = set(failed)
         self.results = self.root / "results"
 

@@ -50,7 +50,7 @@ class _Product(NamedTuple):
     rule: str
     noun: str
     content: dict[str, Any]
-    spec: str
+    spec: dict[str, Any]
 
 
 def read_records(grid: Grid, results: Path) -> list[Record]:
@@ -121,7 +121,7 @@ def _products(record: Record, grid: Grid, results: Path) -> Iterator[_Product]:
 def _staleness(run: Run, product: _Product, results: Path) -> Iterator[str]:
     """Yield each reason why a product does not belong to this configuration, this code or this data."""
     content = product.content
-    settings = _differing(content.get("spec", {}), json.loads(product.spec))
+    settings = _differing(content.get("spec", {}), product.spec)
     if settings:
         yield f"its {product.noun} settings differ in {_first(settings, SHOWN_NAMES, ', ')}"
     recorded = content.get("provenance", {}).get("code", {})

@@ -104,7 +104,7 @@ def failed(runs: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
 
 
 def _captions(grid: Grid, config: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    plan = recovery_layout.Plan(grid, grid, grid.section_spec("recovery"), config["datasets"])
+    plan = recovery_layout.Plan(grid, grid, config["recovery"], config["datasets"])
     figures = {f"recovery/{figure.name}": (figure.heading, figure.caption) for figure in plan.figures}
     return figures | {table.name: (table.heading, table.caption) for table in plan.tables}
 

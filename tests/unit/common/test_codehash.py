@@ -157,6 +157,7 @@ def test_train_reads_these_files_and_no_other():
         "focalcal/__init__.py",
         "focalcal/common/__init__.py",
         "focalcal/common/codehash.py",
+        "focalcal/common/constraints.py",
         "focalcal/common/errors.py",
         "focalcal/common/io.py",
         "focalcal/common/samples.py",

@@ -3,7 +3,6 @@ import math
 import os
 import re
 import tomllib
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -15,7 +14,6 @@ from focalcal.data.fetch import _CONVERTERS
 from focalcal.data.parsers import _PARSERS
 
 NAMES = sorted(path.stem for path in registry.REGISTRY_FOLDER.glob("*.toml"))
-SCHEMA = Path(__file__).parents[3] / "schemas" / "datasets.schema.yaml"
 
 FILE_SCHEMA = {
     "type": "object",
@@ -202,32 +200,15 @@ def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
+        ("../evil", {}, r"unknown dataset '\.\./evil'"),
+        ("", {}, "unknown dataset ''"),
         ("cifar11", {}, r"unknown dataset 'cifar11'; known: cifar10, .*docs/add-a-dataset\.md"),
-        ("../evil", {}, r"datasets\.\.\./evil: a name must begin with a letter or digit"),
-        ("", {}, "a name must begin with"),
         ("gauss-3", {"size": 3}, r"datasets\.gauss-3\.size: unknown key; allowed: sizes, seed, noise"),
         ("cifar10", {"noise": 1}, r"datasets\.cifar10\.noise: unknown key; allowed: validation, split_seed"),
-        ("gauss-3", {"sizes": 5}, r"datasets\.gauss-3\.sizes: must map train, val and test .*, not 5"),
-        (
-            "gauss-3",
-            {"sizes": {"train": 0}},
-            r"sizes: must map train, val and test to whole numbers of at least 1",
-        ),
-        ("gauss-3", {"sizes": {"train": 2.5}}, "sizes: must map"),
-        ("gauss-3", {"sizes": {"train": True}}, "sizes: must map"),
-        ("gauss-3", {"sizes": {"training": 5}}, "sizes: must map"),
-        ("gauss-3", {"seed": -1}, r"gauss-3\.seed: must be a whole number from 0 to 4294967295, not -1"),
-        ("gauss-3", {"seed": 2**32}, "seed: must be a whole number"),
-        ("gauss-3", {"seed": "1"}, "seed: must be a whole number from 0 to 4294967295, not '1'"),
         ("gauss-3", {"noise": 0}, r"datasets\.gauss-3\.noise: must be above 0 for a Gaussian problem, not 0"),
-        ("gauss-3", {"noise": -0.5}, "noise: must be a number from 0 to 100, not -0.5"),
-        ("gauss-3", {"noise": float("nan")}, "noise: must be a number from 0 to 100, not nan"),
         ("digits", {"sizes": {"train": 1001}}, r"digits\.sizes: sum to 1798, but there are 1797 samples"),
         ("cifar10", {"validation": 50_000}, r"validation: must be a whole number from 2 to 49999, not 50000"),
         ("cifar10", {"validation": 0.1}, "validation: must be a whole number from 2 to 49999, not 0.1"),
-        ("cifar10", {"validation": 0}, "validation: must be a number of samples"),
-        ("cifar10-s", {"fraction": 0}, "fraction: must be a number above 0 and at most 1, not 0"),
-        ("cifar10-s", {"fraction": 1.5}, "fraction: must be a number above 0 and at most 1, not 1.5"),
         ("cifar10", {"folder": "x"}, "defined more than once, by the key folder and the built-in dataset"),
         ("own", {"folder": "x", "npz": "y"}, "defined more than once, by the key folder and the key npz"),
         (
@@ -235,31 +216,18 @@ def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
             {"base": "gauss-4"},
             r"datasets\.own\.base: must be a built-in dataset \(cifar10, .*'gauss-4'",
         ),
-        ("own", {"base": 3}, r"datasets\.own\.base: must be a built-in dataset .*, not 3"),
         ("own", {"base": "gauss-3", "size": 3}, r"own\.size: unknown key; allowed: sizes, seed, noise"),
         ("gauss-3", {"base": "gauss-10"}, "more than once, by the key base and the built-in dataset"),
-        ("own", {"folder": "nowhere"}, r"datasets\.own\.folder: 'nowhere' is no folder in"),
-        ("own", {"npz": "nowhere.npz"}, r"datasets\.own\.npz: 'nowhere\.npz' is no file in"),
-        ("own", {"folder": 5}, r"datasets\.own\.folder: must be a path, not 5"),
-        ("own", {"npz": None}, r"datasets\.own\.npz: a path is needed, not None"),
+        ("own", {"folder": "nowhere"}, r"datasets\.own\.folder: 'nowhere' is not a folder in"),
+        ("own", {"npz": "nowhere.npz"}, r"datasets\.own\.npz: 'nowhere\.npz' is not a file in"),
         (
             "own",
             {"npz": "x", "image_size": 3},
             r"own\.image_size: unknown key; allowed: npz, validation, test",
         ),
-        (
-            "own",
-            {"folder": "x", "image_size": 0},
-            "image_size: must be a whole number of pixels from 1 to 1024",
-        ),
-        ("own", {"folder": "x", "greyscale": 1}, "greyscale: must be true or false, not 1"),
-        ("own", {"folder": "x", "test": 1.5}, "test: must be a number of samples .* or a share"),
-        ("own", {"folder": "x", "validation": 0.0}, "validation: must be a number of samples"),
-        ("own", {"folder": "x", "test": 1}, r"test: must be a number of samples \(2 or more\) .*, not 1"),
-        ("gauss-3", {"sizes": {"test": 1}}, "sizes: must map train, val and test to .* at least 1, 2 and 2"),
     ],
 )
-def test_every_mistake_names_its_key(name, settings, message, tmp_path):
+def test_every_setting_that_does_not_fit_is_named_by_its_key(name, settings, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         registry.job_spec(name, settings, tmp_path)
     assert "\n" not in str(caught.value)
@@ -318,9 +286,6 @@ def test_a_plugins_spec_follows_its_code_but_not_its_comments(tmp_path):
     assert spec_of("def load(options):\n    return 2\n") != first
     with pytest.raises(UserError, match=r"datasets/mine\.py, line 1: .*; repair it"):
         spec_of("def load(options:\n")
-    file.write_text("")
-    with pytest.raises(UserError, match=r"mine\.options: must be a mapping, not 3"):
-        registry.job_spec("mine", {"options": 3}, tmp_path)
 
 
 def test_the_registry_needs_the_standard_library_only():
@@ -335,50 +300,6 @@ def test_the_registry_needs_the_standard_library_only():
         [sys.executable, "-c", code], cwd=registry.PROJECT_ROOT, capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
-
-
-def schema():
-    return yaml.safe_load(SCHEMA.read_text())
-
-
-def test_schema_is_valid_and_describes_every_field():
-    jsonschema.Draft202012Validator.check_schema(schema())
-
-    def walk(node, path):
-        assert "description" in node, f"{path} has no description"
-        for name, child in node.get("properties", {}).items():
-            walk(child, f"{path}.{name}")
-        if node.get("type") == "object" and not path.endswith(".options"):
-            assert node["additionalProperties"] is False or path == "datasets"
-
-    walk(schema(), "datasets")
-    walk(schema()["additionalProperties"], "datasets.NAME")
-
-
-def test_schema_has_exactly_the_keys_that_the_registry_checks():
-    assert set(schema()["additionalProperties"]["properties"]) == {"base", *registry._CHECKS}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_schema_accepts_every_default(name):
-    parameters = registry.load_entry(name)["parameters"]
-    jsonschema.validate({name: parameters}, schema())
-    assert set(parameters) <= set(registry._CHECKS)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"own": {"folders": "x"}},
-        {"gauss-3": {"sizes": {"trian": 3}}},
-        {"gauss-3": {"seed": 1.5}},
-        {"a/b": {}},
-        {"own": {"npz": ""}},
-    ],
-)
-def test_schema_refuses(settings):
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(settings, schema())
 
 
 @pytest.mark.parametrize("name", NAMES)

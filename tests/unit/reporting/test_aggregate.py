@@ -6,7 +6,7 @@ from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_json
 from focalcal.reporting.records import aggregate
-from focalcal.workflow import grid
+from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT, made_by
 from tests.project import merged_config
 from workflow_scripts import aggregate as entry_point
@@ -36,7 +36,7 @@ class Finished:
 
     @property
     def grid(self):
-        return grid.build(self.config, ROOT)
+        return build_grid(self.config, ROOT)
 
     def _write_run(self, run):
         specs = {"calibrate": self.grid.calibration_spec(run), "recover": self.grid.recovery_spec(run)}
@@ -45,7 +45,7 @@ class Finished:
         else:
             specs["import_logits"] = self.grid.import_spec(run)
         for rule, spec in specs.items():
-            origin = made_by(json.loads(spec), f"workflow_scripts/{rule}.py")
+            origin = made_by(spec, f"workflow_scripts/{rule}.py")
             write_json(self.path(run.path, rule), {"status": "ok", "data_checksum": "0", **origin})
         for stage in ("calibration", "recovery"):
             identity = [run.dataset, run.model, run.loss, str(run.seed)]
@@ -74,7 +74,7 @@ def finished(tmp_path):
 def test_what_belongs_together_becomes_one_table(finished, tmp_path):
     entry_point.main(
         [
-            *("--spec", finished.grid.runs_spec(), "--results", str(finished.results)),
+            *("--spec", json.dumps(finished.grid.runs_spec()), "--results", str(finished.results)),
             *("--metrics", str(tmp_path / "metrics.csv"), "--runs", str(tmp_path / "runs.csv")),
         ]
     )

@@ -9,7 +9,7 @@ from focalcal.reporting.statistics.comparisons import compare_methods
 from focalcal.reporting.statistics.wording import verdict
 from focalcal.reporting.tables.cells import loss_name, number
 from focalcal.reporting.tables.overview import metric_name
-from focalcal.workflow import grid
+from focalcal.workflow.grid import build_grid
 from tests.project import ROOT, merged_config
 
 REFERENCE = ROOT / "docs" / "reference-run"
@@ -81,7 +81,7 @@ def test_every_run_of_the_configuration_succeeded_with_the_same_code(dataset):
     overlay = merged_config(CONFIGS[dataset])
     assert config["runs"] == overlay["runs"]
     assert config["calibration"] == overlay["calibration"]
-    runs = grid.build(config, ROOT)
+    runs = build_grid(config, ROOT)
     records = [
         json.loads((REFERENCE / dataset / "runs" / run.path / "run.json").read_text("utf-8")) for run in runs
     ]

@@ -2,17 +2,14 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
-import jsonschema
 import pytest
-import yaml
 
 from focalcal.reporting import layout
 from focalcal.reporting.report import render as report
 from focalcal.reporting.report import sources as report_sources
 from focalcal.reporting.report.html_parts import Markup, badge, markdown_table_html, plain_table
-from focalcal.reporting.settings import DEFAULTS, report_settings
 from focalcal.reporting.tables.formats import Cell, Column, Table, to_markdown
-from focalcal.workflow import grid
+from focalcal.workflow.grid import build_grid
 from tests.e2e.made_results import ROOT, MadeResults
 
 BLOCKS = [
@@ -24,7 +21,6 @@ BLOCKS = [
         "recipe": "quickstart",
     }
 ]
-SCHEMA = yaml.safe_load((ROOT / "schemas" / "report.schema.yaml").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +55,7 @@ def test_report_lists_the_fits_at_an_end_of_what_was_searched(made):
 def test_missing_runs_are_told(made):
     more = [{**BLOCKS[0], "seeds": [1, 2, 3]}]
     config = made.config | {"runs": more}
-    sources = report_sources.read_sources(made.results, config, grid.build(config, ROOT))
+    sources = report_sources.read_sources(made.results, config, build_grid(config, ROOT))
     assert sources.missing == ["gauss-3/mlp/ce/seed3", "gauss-3/mlp/focal-2/seed3"]
     assert "3 of 6 runs failed or are missing" in report.report_html(sources, "Title")
 
@@ -135,20 +131,6 @@ def test_every_product_has_a_place_and_a_caption():
         assert product.caption.endswith(".")
     for figure in (*layout.FIGURES, *layout.PLACE_FIGURES):
         assert (ROOT / "report" / f"{figure.name}.rst").is_file()
-
-
-def test_settings_take_defaults_and_only_what_is_asked():
-    found = json.loads(report_settings('{"title": "t", "metric": "nll"}', "metric", "criterion"))
-    assert found == {"metric": "nll", "criterion": "ece"}
-
-
-def test_schema_is_closed_described_and_fits_the_defaults():
-    assert SCHEMA["additionalProperties"] is False
-    assert set(SCHEMA["properties"]) == {*SCHEMA["required"], *DEFAULTS}
-    assert all("description" in field for field in SCHEMA["properties"].values())
-    jsonschema.validate({"title": "t", **DEFAULTS}, SCHEMA)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"title": "t", "metrics": "ece"}, SCHEMA)
 
 
 def test_templates_are_complete():

@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
 from focalcal.data.registry import job_spec
 from focalcal.training.plan import DatasetSize, PlanRow, dataset_size, make_plan, plan_text, prepared_bytes
+from focalcal.training.recipes import Recipe
 
 TOY = DatasetSize(train=1000, val=300, test=100, classes=10, shape=(16,))
-RECIPES = {"long": {"epochs": 20}, "short": {"epochs": 2}}
+LONG = Recipe(epochs=20, batch_size=1, learning_rate=1)
+RECIPES = {"long": LONG, "short": replace(LONG, epochs=2)}
 
 
 def test_costs_by_hand():
@@ -22,7 +26,7 @@ def test_costs_by_hand():
 
 
 def test_the_test_set_and_rare_evaluations_count():
-    recipe = {"epochs": 20, "history_test": True, "evaluate_every": 3}
+    recipe = replace(LONG, history_test=True, evaluate_every=3)
     (row,) = make_plan([("toy", "mlp", "r")], {"toy": TOY}, {"r": recipe}, {"default": 50.0})
     assert row.gpu_hours == pytest.approx((20_000 + (7 * 400 + 400) / 3) / 50 / 3600)
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from focalcal.common.errors import UserError
-from focalcal.workflow.grid import build
+from focalcal.workflow.grid import build_grid
 from tests.project import ROOT, merged_config
 
 MISTAKES = {
@@ -68,7 +68,7 @@ MISTAKES = {
     "temperature below what is computed": (
         "calibration",
         {"temperatures": {"start": 1e-9, "stop": 1, "step": 0.5}},
-        r"'calibration\.temperatures\.start' is 1e-09; allowed: at least 0\.0001",
+        r"'calibration\.temperatures\.start' is 1e-09; allowed: a number, at least 0\.0001",
     ),
     "range of gammas that falls": (
         "theory",
@@ -88,12 +88,12 @@ MISTAKES = {
     "logits nobody has": (
         "theory",
         {"max_logit": 1e300},
-        r"'theory\.max_logit' is 1e\+300; allowed: at most 1000",
+        r"'theory\.max_logit' is 1e\+300; allowed: a number, above 0, at most 1000",
     ),
     "box too wide to search": (
         "theory",
         {"sensitivity_max_logits": [1, 50]},
-        r"'theory\.sensitivity_max_logits\[1\]' is 50; allowed: at most 20",
+        r"'theory\.sensitivity_max_logits\[1\]' is 50; allowed: a number, above 0, at most 20",
     ),
     "human labels of no dataset": (
         "recovery",
@@ -108,15 +108,15 @@ MISTAKES = {
     "human labels of no file": (
         "recovery",
         {"human_labels": {"gauss-3": "no.npz"}},
-        r"'recovery\.human_labels\.gauss-3' is \"no\.npz\", which is no file; allowed: an existing file",
+        r"'recovery\.human_labels\.gauss-3' is \"no\.npz\", which is not a file; allowed: an existing file",
     ),
     "throughput of no model": (
         "plan",
         {"images_per_second": {"default": 1, "resnet5O": 2}},
         r"'plan\.images_per_second': .*'resnet5O'",
     ),
-    "key that is no text": ("logits", {1: {}}, r"'logits\.1' is no text.*quotes"),
-    "dataset that is no text": ("datasets", {3: {"noise": 1}}, r"'datasets\.3' is no text"),
+    "key that is a number": ("logits", {1: {}}, r"'logits\.1' is not a text.*quotes"),
+    "dataset that is a number": ("datasets", {3: {"noise": 1}}, r"'datasets\.3' is not a text"),
 }
 RECIPES = {
     "milestones that fall": ({"milestones": [250, 150]}, r"milestones is \[250, 150\]; allowed: .*increase"),
@@ -137,7 +137,7 @@ RECIPES = {
 
 def assert_refused(config, message):
     with pytest.raises(UserError, match=message) as caught:
-        build(config, ROOT)
+        build_grid(config, ROOT)
     assert "\n" not in str(caught.value)
 
 
@@ -161,14 +161,14 @@ def test_a_recipe_that_contradicts_itself_is_refused(name):
 def test_a_single_gamma_is_enough_for_a_grid_search():
     config = merged_config()
     config["calibration"].update(methods=["none", "ts", "fts", "psi"], gammas=[0.5])
-    assert build(config, ROOT).paths
+    assert build_grid(config, ROOT).paths
 
 
 def test_the_last_temperature_is_counted_in_decimals():
     config = merged_config()
     # In binary 0.1 + 0.2 lies above 0.3.
     config["calibration"]["temperatures"] = {"start": 0.1, "stop": 0.3, "step": 0.2}
-    assert build(config, ROOT).paths
+    assert build_grid(config, ROOT).paths
 
 
 @pytest.mark.parametrize("loss", ["focal-200", "focal-100.5+ls-0.1"])
@@ -185,10 +185,10 @@ def test_a_gamma_beyond_what_psi_is_computed_for_is_refused(tmp_path, loss):
 def test_a_dataset_of_ones_own_that_no_run_uses_may_wait_for_its_files():
     config = merged_config()
     config["datasets"] = {**config["datasets"], "mine": {"folder": "not/here/yet"}}
-    assert "mine" not in build(config, ROOT).datasets
+    assert "mine" not in build_grid(config, ROOT).datasets
 
 
 def test_a_run_that_is_not_configured_is_named():
-    grid = build(merged_config(), ROOT)
-    with pytest.raises(UserError, match="gauss-3/mlp/adafocal/seed1 is no run of this configuration"):
+    grid = build_grid(merged_config(), ROOT)
+    with pytest.raises(UserError, match="gauss-3/mlp/adafocal/seed1 is not a run of this configuration"):
         grid["gauss-3", "mlp", "adafocal", 1]

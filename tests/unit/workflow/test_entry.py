@@ -1,5 +1,6 @@
-from workflow_scripts.entry import json_or_stdin
+from workflow_scripts.entry import run, spec_argument
 
+import argparse
 import io
 import json
 import re
@@ -9,16 +10,33 @@ import pytest
 from focalcal.workflow.provenance import ROOT
 
 
+def spec_of(argv):
+    parser = argparse.ArgumentParser()
+    spec_argument(parser, "runs")
+    return parser.parse_args(argv).spec
+
+
 def test_a_spec_is_read_from_the_argument_or_from_standard_input(monkeypatch):
     spec = {"runs": ["x" * 100] * 3000}
     text = json.dumps(spec)
     assert len(text) > 300_000
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    assert json_or_stdin("-") == spec
-    assert json_or_stdin('{"runs": []}') == {"runs": []}
+    assert spec_of(["--spec", "-"]) == spec
+    assert spec_of(["--spec", '{"runs": []}']) == {"runs": []}
 
 
-@pytest.mark.parametrize("rule", ["plan", "aggregate", "report", "recovery_tables", "recovery_figures"])
+@pytest.mark.parametrize(
+    ("text", "problem"), [("{", "--spec is not JSON: Expecting "), ("[1]", "--spec is not a JSON object; ")]
+)
+def test_a_spec_that_is_not_a_json_object_ends_in_one_line_and_exit_code_2(capsys, text, problem):
+    assert run(spec_of, ["--spec", text]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith(f"error: {problem}")
+    assert message.endswith("; allowed: a JSON object with runs\n")
+    assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize("rule", ["plan", "aggregate", "report"])
 def test_specs_that_grow_with_the_runs_go_through_standard_input(rule):
     rules = "".join(path.read_text("utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
     body = re.search(rf"^rule {rule}:\n(.*?)(?=^\S)", rules, re.MULTILINE | re.DOTALL)[1]

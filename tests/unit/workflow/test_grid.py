@@ -1,11 +1,13 @@
 import json
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from focalcal.common.errors import UserError
-from focalcal.workflow.grid import build
+from focalcal.workflow.grid import Grid, build_grid
 from focalcal.workflow.provenance import ROOT
 from tests.project import merged_config
 
@@ -22,7 +24,7 @@ from tests.project import merged_config
     ],
 )
 def test_shipped_configurations_have_these_runs(overlay, runs, datasets):
-    grid = build(merged_config(overlay), ROOT)
+    grid = build_grid(merged_config(overlay), ROOT)
     assert len(grid.paths) == len(set(grid.paths)) == runs
     assert set(grid.datasets) == datasets
 
@@ -38,7 +40,7 @@ def test_each_block_is_a_product():
             "recipe": "recovery",
         }
     ]
-    assert build(config, ROOT).paths == [
+    assert build_grid(config, ROOT).paths == [
         "gauss-3/mlp/ce/seed1",
         "gauss-3/mlp/ce/seed2",
         "gauss-3/mlp/focal-2/seed1",
@@ -58,8 +60,8 @@ def test_a_spec_holds_what_determines_the_run_and_nothing_else():
 
 
 def specs(config):
-    grid = build(config, ROOT)
-    return [(run, grid.training_spec(run)) for run in grid]
+    grid = build_grid(config, ROOT)
+    return [(run, json.dumps(grid.training_spec(run))) for run in grid]
 
 
 @pytest.mark.parametrize(
@@ -70,9 +72,9 @@ def test_psi_is_told_the_training_gamma_or_that_there_is_none(tmp_path, loss, ga
     (tmp_path / "logits.npz").touch()
     entry = {"path": str(tmp_path / "logits.npz"), "dataset": "mine", "model": "net", "loss": loss, "seed": 1}
     config.update(runs=[], logits={"mine": entry})
-    grid = build(config, ROOT)
+    grid = build_grid(config, ROOT)
     (run,) = grid
-    assert json.loads(grid.calibration_spec(run))["run"]["gamma"] == gamma
+    assert grid.calibration_spec(run)["run"]["gamma"] == gamma
 
 
 def test_imported_and_trained_runs_are_told_apart_by_the_whole_path(tmp_path):
@@ -80,7 +82,7 @@ def test_imported_and_trained_runs_are_told_apart_by_the_whole_path(tmp_path):
     (tmp_path / "logits.npz").touch()
     identity = {"dataset": "gauss-3", "model": "mlp", "loss": "ce", "seed": 99}
     config["logits"] = {"mine": {"path": str(tmp_path / "logits.npz"), **identity}}
-    grid = build(config, ROOT)
+    grid = build_grid(config, ROOT)
     imported = re.compile(f"(?P<dataset>{grid.imported_constraint})/mlp/ce/seed(99|1)/run.json")
     trained = re.compile(f"(?P<dataset>{grid.trained_constraint})/mlp/ce/seed(99|1)/run.json")
     assert imported.fullmatch("gauss-3/mlp/ce/seed99/run.json")
@@ -91,11 +93,60 @@ def test_imported_and_trained_runs_are_told_apart_by_the_whole_path(tmp_path):
     assert not imported.fullmatch("gauss-3/mlp/ce/seed9/run.json")
 
 
+def test_settings_of_the_report_take_defaults_and_only_what_is_asked():
+    config = merged_config()
+    config["report"] = {"title": "t", "metric": "nll"}
+    assert build_grid(config, ROOT).report_settings("metric", "criterion") == {
+        "metric": "nll",
+        "criterion": "ece",
+    }
+
+
+def test_human_labels_are_those_of_the_datasets_in_use(tmp_path):
+    (tmp_path / "mine.npy").touch()
+    config = merged_config("cifar10-cpu")
+    config["datasets"] = {"small": {"base": "cifar10", "validation": 100}}
+    config["runs"][0]["datasets"] = ["cifar10", "small"]
+    labels = {"cifar10": str(tmp_path / "mine.npy"), "small": "download", "svhn": str(tmp_path / "mine.npy")}
+    config["recovery"]["human_labels"] = labels
+    grid = build_grid(config, ROOT)
+    assert set(grid.human_labels) == {"cifar10", "small"}
+    assert grid.human_spec("cifar10") == {"base": "cifar10", "source": labels["cifar10"]}
+    assert grid.human_spec("small") == {"base": "cifar10", "source": "download"}
+    assert grid.human_files("cifar10") == [labels["cifar10"]]
+    assert grid.human_files("small") == []
+    del config["recovery"]["human_labels"]
+    assert build_grid(config, ROOT).human_labels == {}
+
+
+def test_a_recipe_takes_defaults():
+    config = merged_config()
+    del config["recipes"]["recovery"]["threads"]
+    grid = build_grid(config, ROOT)
+    run = grid["gauss-3", "mlp", "ce", 1]
+    assert (grid.recipe(run).threads, grid.recipe(run).epochs) == (1, 20)
+    assert "threads" not in grid.training_spec(run)["recipe"]
+
+
+def test_the_sections_that_define_the_runs_make_an_equal_grid():
+    grid = build_grid(merged_config(), ROOT)
+    again = Grid(grid.runs_spec(), ROOT)
+    assert again.paths == grid.paths
+    assert [again.calibration_spec(run) for run in again] == [grid.calibration_spec(run) for run in grid]
+
+
+def test_the_grid_imports_nothing_heavy():
+    heavy = ("numpy", "torch", "pandas", "pydantic", "matplotlib", "jsonschema", "yaml")
+    code = f"import sys, focalcal.workflow.grid; print([name for name in {heavy} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
 def test_no_runs_at_all_is_refused():
     config = merged_config()
     config["runs"] = []
     with pytest.raises(UserError, match="'runs' and 'logits' are both empty"):
-        build(config, ROOT)
+        build_grid(config, ROOT)
 
 
 def test_a_class_folder_that_snakemake_could_not_write_down_is_refused_before_any_job(tmp_path):
@@ -105,4 +156,4 @@ def test_a_class_folder_that_snakemake_could_not_write_down_is_refused_before_an
     block = {"models": ["cnn-small"], "losses": ["ce"], "seeds": [1], "recipe": "quickstart"}
     config["runs"] = [{"datasets": ["own"], **block}]
     with pytest.raises(UserError, match=r"xfeclass' is not UTF-8; rename it"):
-        build(config, ROOT, read_own_files=True)
+        build_grid(config, ROOT, read_own_files=True)

@@ -1,82 +1,283 @@
-import functools
-import json
-import operator
+"""The published schema: generated from the configuration's dataclasses, complete, closed, and well spoken."""
 
+import json
+import math
+import re
+
+import jsonschema
 import pytest
 
-from focalcal.calibration import catalogue, objective
 from focalcal.common.errors import UserError
+from focalcal.common.messages import unknown_name
+from focalcal.data import registry
 from focalcal.workflow.provenance import ROOT
-from focalcal.workflow.validation import check_against_schema, read_schemas, unknown_name
+from focalcal.workflow.validation import SCHEMA_FILE, check_against_schema
 from tests.project import merged_config
+from workflow_scripts import schema as generator
 
-SCHEMAS = read_schemas(ROOT / "schemas")
+SCHEMA = json.loads((ROOT / SCHEMA_FILE).read_text("utf-8"))
+DATASETS = sorted(path.stem for path in registry.REGISTRY_FOLDER.glob("*.toml"))
 
 
 def fields(node, path):
-    """Yield each field of a schema, with where it is: `properties`, `items`, open mappings."""
+    """Yield each named field of a schema, below lists and open mappings too, with its path."""
     for name, child in node.get("properties", {}).items():
         yield f"{path}.{name}", child
         yield from fields(child, f"{path}.{name}")
     for keyword in ("items", "additionalProperties"):
         if isinstance(node.get(keyword), dict):
-            yield f"{path}.{keyword}", node[keyword]
             yield from fields(node[keyword], f"{path}.{keyword}")
 
 
-def described(node):
-    """Return whether a field says what it means, itself or in the schema file it refers to."""
-    reference = node.get("$ref", "")
-    return "description" in node or "description" in SCHEMAS.get(reference, {})
+def check_with(path, value):
+    """Check the default configuration with one key set to a value; mappings on the way are made."""
+    config = merged_config()
+    *parents, last = path
+    node = config
+    for key in parents:
+        node = node[key] if isinstance(node, list) else node.setdefault(key, {})
+    node[last] = value
+    check_against_schema(config, ROOT / SCHEMA_FILE)
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_every_field_has_a_description(name):
-    missing = [path for path, node in fields(SCHEMAS[name], name) if not described(node)]
-    assert missing == []
+def refusal(path, value):
+    with pytest.raises(UserError) as caught:
+        check_with(path, value)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_every_mapping_is_closed(name):
-    nodes = [(name, SCHEMAS[name]), *fields(SCHEMAS[name], name)]
+def test_the_committed_schema_is_the_one_that_make_schema_writes(tmp_path):
+    generator.main(["--output", str(tmp_path / "schema.json")])
+    assert (tmp_path / "schema.json").read_text("utf-8") == (ROOT / SCHEMA_FILE).read_text("utf-8")
+
+
+def test_it_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_every_field_has_a_description_on_one_line():
+    found = dict(fields(SCHEMA, ""))
+    assert len(found) > 90
+    assert [path for path, node in found.items() if "\n" in node.get("description", "\n")] == []
+
+
+def test_every_mapping_is_closed():
     open_ones = [
         path
-        for path, node in nodes
-        # `options` of a user's own dataset is handed to the user's own code.
-        if node.get("type") == "object"
-        and "additionalProperties" not in node
-        and not path.endswith(".options")
+        for path, node in [("", SCHEMA), *fields(SCHEMA, "")]
+        if node.get("type") == "object" and node.get("additionalProperties", True) is True
     ]
-    assert open_ones == []
+    # `options` of a user's own dataset is handed to the user's own code.
+    assert open_ones == [".datasets.additionalProperties.options"]
 
 
 @pytest.mark.parametrize("overlay", [None, *sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))])
 def test_shipped_configurations_satisfy_the_schema(overlay):
-    check_against_schema(merged_config(overlay), ROOT / "schemas" / "config.schema.yaml")
+    check_against_schema(merged_config(overlay), ROOT / SCHEMA_FILE)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_parameters_of_built_in_datasets_satisfy_the_schema(name):
+    check_with(["datasets", name], registry.load_entry(name)["parameters"])
+
+
+def test_the_defaults_in_the_schema_satisfy_it():
+    defaults = {path: node["default"] for path, node in fields(SCHEMA, "") if "default" in node}
+    assert defaults[".recipes.additionalProperties.momentum"] == 0.9
+    assert defaults[".report.reliability_methods"] == ["none", "ts", "fts", "psi"]
+    for path, node in fields(SCHEMA, ""):
+        if path in defaults:
+            jsonschema.validate(defaults[path], node)
 
 
 @pytest.mark.parametrize("value", [1.0, True])
 @pytest.mark.parametrize(
     ("path", "key"),
     [
-        (("runs", 0, "seeds", 0), r"runs\[0\]\.seeds\[0\]"),
-        (("recipes", "recovery", "batch_size"), r"recipes\.recovery\.batch_size"),
-        (("calibration", "bins"), r"calibration\.bins"),
+        (["runs", 0, "seeds", 0], "runs[0].seeds[0]"),
+        (["recipes", "recovery", "batch_size"], "recipes.recovery.batch_size"),
+        (["calibration", "bins"], "calibration.bins"),
     ],
 )
 def test_a_whole_number_is_written_as_one(path, key, value):
-    config = merged_config()
-    *parents, last = path
-    functools.reduce(operator.getitem, parents, config)[last] = value
-    with pytest.raises(UserError, match=f"'{key}' is {json.dumps(value)}; allowed: a whole number"):
-        check_against_schema(config, ROOT / "schemas" / "config.schema.yaml")
+    expected = f"config key '{key}' is {json.dumps(value)}; allowed: a whole number, at least "
+    assert refusal(path, value).startswith(expected)
 
 
-def test_limits_of_calibration_are_those_of_its_code():
-    calibration = SCHEMAS["config.schema.yaml"]["properties"]["calibration"]["properties"]
-    gamma = calibration["gammas"]["items"]
-    assert (gamma["minimum"], gamma["maximum"]) == (catalogue.SMALLEST_GAMMA, catalogue.LARGEST_GAMMA)
-    assert calibration["temperatures"]["properties"]["start"]["minimum"] == objective.SMALLEST_TEMPERATURE
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (
+            ["calibration", "bins"],
+            0,
+            "config key 'calibration.bins' is 0; allowed: a whole number, at least 1, at most 1000; Number",
+        ),
+        (
+            ["runs", 0, "seeds"],
+            [],
+            "config key 'runs[0].seeds' is []; allowed: a list, at least 1 item(s), no item twice; Random",
+        ),
+        (
+            ["cache"],
+            "",
+            "config key 'cache' is \"\"; allowed: a text, at least 1 character(s), or null; Folder",
+        ),
+        (
+            ["plan", "images_per_second"],
+            {},
+            "config key 'plan.images_per_second.default' is missing; Estimated training throughput ",
+        ),
+        (["report"], {}, "config key 'report.title' is missing; Title of the report."),
+        (
+            ["report", "metrics"],
+            "ece",
+            "'report.metrics' (\"ece\") is unknown; allowed: criterion, metric, reliability_methods, ",
+        ),
+        (
+            ["report", "title"],
+            "",
+            "config key 'report.title' is \"\"; allowed: a text, at least 1 character(s), ",
+        ),
+        (
+            ["recovery", "human_labels"],
+            "download",
+            "'recovery.human_labels' is \"download\"; allowed: a mapping; ",
+        ),
+        (
+            ["recovery", "human_labels"],
+            {"cifar10": None},
+            "'recovery.human_labels.cifar10' is null; allowed: a text",
+        ),
+        (
+            ["recovery", "human_labels"],
+            {"cifar10": ""},
+            "'recovery.human_labels.cifar10' is \"\"; allowed: a text",
+        ),
+        (
+            ["recovery", "human"],
+            {},
+            "'recovery.human' ({}) is unknown; allowed: bins, human_labels",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_key_value_limits_and_meaning(path, value, message):
+    assert message in refusal(path, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("epoch", 3, "did you mean 'epochs'?"),
+        ("optimizer", "lion", 'is "lion"; allowed: sgd, adamw; sgd has momentum'),
+        ("epochs", 0, "is 0; allowed: a whole number, at least 1; Passes over the training set"),
+        ("learning_rate", -1.0, "is -1.0; allowed: a number, above 0; Learning rate at its highest"),
+        ("learning_rate", math.nan, "is NaN; allowed: a finite number"),
+        ("weight_decay", math.inf, "is Infinity; allowed: a finite number"),
+        ("warmup", 1.0, "is 1.0; allowed: a number, at least 0, below 1; Share of all steps"),
+        ("clip_norm", 0.0, "is 0.0; allowed: a number, above 0, or null; Largest norm"),
+        ("holdout_fraction", 1.0, "is 1.0; allowed: a number, above 0, below 1; Share of the training set"),
+        ("snapshot_epochs", [2, 2], "is [2, 2]; allowed: a list, no item twice; Epochs, counted from 1"),
+        ("gamma_thresholds", [0.5], "is [0.5]; allowed: a list, at least 2 item(s), at most 2 item(s); Prob"),
+        ("adafocal", {"bin": 3}, "did you mean 'bins'?"),
+    ],
+)
+def test_a_mistake_in_a_recipe(key, value, allowed):
+    message = refusal(["recipes", "recovery", key], value)
+    assert message.startswith(f"config key 'recipes.recovery.{key}")
+    assert allowed in message
+
+
+def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
+    check_with(["recipes", "mine"], {"epochs": 1, "batch_size": 1, "learning_rate": 1})
+    assert refusal(["recipes", "mine"], {"epochs": 1, "batch_size": 1}) == (
+        "config key 'recipes.mine.learning_rate' is missing; Learning rate at its highest, before any decay."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("gauss-3", {"sizes": 5}, "gauss-3.sizes' is 5; allowed: a mapping; Number of samples in each split"),
+        (
+            "gauss-3",
+            {"sizes": {"train": 0}},
+            "gauss-3.sizes.train' is 0; allowed: a whole number, at least 1; ",
+        ),
+        ("gauss-3", {"sizes": {"test": 1}}, "sizes.test' is 1; allowed: a whole number, at least 2; "),
+        ("gauss-3", {"sizes": {"train": 2.5}}, "sizes.train' is 2.5; allowed: a whole number"),
+        ("gauss-3", {"sizes": {"train": True}}, "sizes.train' is true; allowed: a whole number"),
+        (
+            "gauss-3",
+            {"sizes": {"training": 5}},
+            "sizes.training' (5) is unknown; allowed: test, train, val; ",
+        ),
+        (
+            "gauss-3",
+            {"seed": -1},
+            "gauss-3.seed' is -1; allowed: a whole number, at least 0, at most 4294967295; ",
+        ),
+        (
+            "gauss-3",
+            {"seed": 2**32},
+            "seed' is 4294967296; allowed: a whole number, at least 0, at most 42949",
+        ),
+        ("gauss-3", {"seed": "1"}, 'seed\' is "1"; allowed: a whole number'),
+        ("gauss-3", {"seed": 1.5}, "seed' is 1.5; allowed: a whole number"),
+        ("gauss-3", {"noise": -0.5}, "noise' is -0.5; allowed: a number, at least 0, at most 100; "),
+        ("gauss-3", {"noise": math.nan}, "noise' is NaN; allowed: a finite number"),
+        (
+            "cifar10",
+            {"validation": 0},
+            "validation' is 0; allowed: a whole number, at least 2, or a number, above 0, below 1; ",
+        ),
+        ("cifar10-s", {"fraction": 0}, "fraction' is 0; allowed: a number, above 0, at most 1; "),
+        ("cifar10-s", {"fraction": 1.5}, "fraction' is 1.5; allowed: a number, above 0, at most 1; "),
+        ("own", {"base": 3}, "own.base' is 3; allowed: a text"),
+        ("own", {"folder": 5}, "own.folder' is 5; allowed: a text"),
+        ("own", {"npz": None}, "own.npz' is null; allowed: a text"),
+        ("own", {"npz": ""}, 'own.npz\' is ""; allowed: a text matching'),
+        (
+            "own",
+            {"folders": "x"},
+            "own.folders' (\"x\") is unknown; allowed: base, folder, .*did you mean 'folder'",
+        ),
+        (
+            "own",
+            {"folder": "x", "image_size": 0},
+            "image_size' is 0; allowed: a whole number, at least 1, at most 1024, or null; ",
+        ),
+        ("own", {"folder": "x", "greyscale": 1}, "greyscale' is 1; allowed: true or false; "),
+        (
+            "own",
+            {"folder": "x", "test": 1.5},
+            "test' is 1.5; allowed: a whole number, at least 2, or a number, above ",
+        ),
+        (
+            "own",
+            {"folder": "x", "test": 1},
+            "test' is 1; allowed: a whole number, at least 2, or a number, above ",
+        ),
+        (
+            "own",
+            {"folder": "x", "validation": 0.0},
+            "validation' is 0.0; allowed: a whole number, at least 2, or ",
+        ),
+        ("own", {"options": 3}, "own.options' is 3; allowed: a mapping"),
+        (
+            "a/b",
+            {},
+            "'datasets' is \"a/b\"; allowed: a text matching ^.*; A name of letters, digits, dot, minus",
+        ),
+        ("", {}, "'datasets' is \"\"; allowed: a text matching"),
+        ("own", None, "'datasets.own' is null; allowed: a mapping"),
+    ],
+)
+def test_a_mistake_in_the_settings_of_a_dataset(name, settings, message):
+    found = refusal(["datasets", name], settings)
+    pattern = ".*".join(map(re.escape, message.split(".*")))
+    assert re.search(pattern, found), found
 
 
 def test_a_suggestion_is_the_closest_allowed_name():

@@ -1,0 +1,222 @@
+"""The configuration: every key with its type, limits, default and meaning, once.
+
+`make schema` writes schemas/config.schema.json from these dataclasses. Recipes and the theory stage's
+settings are described where they are used, in `focalcal.training.recipes` and `focalcal.theory.settings`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Le, Len, MinLen
+
+from focalcal.calibration.catalogue import CRITERIA, LARGEST_GAMMA, SMALLEST_GAMMA, SMALLEST_TEMPERATURE
+from focalcal.common.constraints import UNIQUE, OpenShare, Positive, SchemaKeyword, Section, Seed
+from focalcal.common.samples import FEWEST_SAMPLES
+from focalcal.theory.settings import TheorySettings
+from focalcal.training.recipes import Recipe
+
+Name = Annotated[
+    str,
+    SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9.:_+-]*$"),
+    SchemaKeyword("description", "A name of letters, digits, dot, colon, plus, minus and underscore."),
+]
+Names = Annotated[tuple[Name, ...], MinLen(1), UNIQUE]
+DatasetName = Annotated[
+    str,
+    SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+    SchemaKeyword("description", "A name of letters, digits, dot, minus and underscore."),
+]
+LogitsName = Annotated[
+    str,
+    SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9._+-]*$"),
+    SchemaKeyword("description", "A name of letters, digits, dot, plus, minus and underscore."),
+]
+PathText = Annotated[
+    str,
+    SchemaKeyword("pattern", "^[^{}]+$"),
+    SchemaKeyword("description", "A path without braces, which Snakemake reads as wildcards."),
+]
+Bins = Annotated[int, Ge(1), Le(1000)]
+Criterion = Literal[*CRITERIA]
+MethodNames = Annotated[tuple[str, ...], MinLen(1), UNIQUE]
+EvaluatedCount = Annotated[int, Ge(FEWEST_SAMPLES["val"])]
+
+LEFT_OUT: Any = None
+"""Default of a key that has no default of its own here: what leaving it out means depends on other keys."""
+
+
+@dataclass(frozen=True)
+class RunBlock(Section):
+    """One block of runs: the product of its lists, all trained by one recipe."""
+
+    datasets: Names
+    """Names of datasets, from the registry or from `datasets`."""
+    models: Names
+    """Names of models, or timm:NAME for any model of timm."""
+    losses: Names
+    """Loss ids; those of the focal family carry their gamma, as in focal-2."""
+    seeds: Annotated[tuple[Seed, ...], MinLen(1), UNIQUE]
+    """Random seeds, one run each; they fix initial weights, batch order and augmentation."""
+    recipe: str
+    """Name of a recipe under `recipes`, which says how these runs are optimised."""
+
+
+@dataclass(frozen=True)
+class LogitsEntry(Section):
+    """Where one set of logits is, and which run it stands for."""
+
+    path: PathText
+    """The file with validation and test logits and labels (.npz, .safetensors, .csv, .parquet). No braces,
+    which Snakemake reads as wildcards."""
+    dataset: Name
+    """Name of the dataset as tables show it; it need not be in the registry."""
+    model: Name
+    """Name of the model as tables show it."""
+    loss: Name
+    """Loss the model was trained with; an id like focal-2 tells Psi its gamma."""
+    seed: Seed
+    """Seed of the run; it keeps several runs of one model apart."""
+    kind: Literal["logits", "probabilities"] = "logits"
+    """What the file holds; probabilities are turned into logits by their logarithm."""
+
+
+@dataclass(frozen=True)
+class SplitSizes(Section):
+    """Number of samples in each split of an embedded dataset (gauss-3, gauss-10, digits)."""
+
+    train: Annotated[int, Ge(FEWEST_SAMPLES["train"])] = LEFT_OUT
+    """Number of training samples."""
+    val: EvaluatedCount = LEFT_OUT
+    """Number of validation samples, on which calibrators are fitted."""
+    test: EvaluatedCount = LEFT_OUT
+    """Number of test samples, on which everything is scored."""
+
+
+@dataclass(frozen=True)
+class DatasetSettings(Section):
+    """The settings of one dataset; those left out keep the defaults of focalcal/data/registry/NAME.toml."""
+
+    base: Annotated[str, MinLen(1)] = LEFT_OUT
+    """A built-in dataset that this one is a variant of, with parameters of its own, such as another number of
+    training samples. The variant's name must not be that of another dataset."""
+    sizes: SplitSizes = LEFT_OUT
+    seed: Seed = LEFT_OUT
+    """Random seed that draws an embedded dataset or splits one of your own."""
+    noise: Annotated[float, Ge(0), Le(100)] = LEFT_OUT
+    """Factor on the class widths of gauss-3 and gauss-10, above 0 (1 is the default; more means a larger
+    Bayes error); standard deviation of the pixel noise added to digits, pixels being in [0, 1] (0 is the
+    default)."""
+    split_seed: Seed = LEFT_OUT
+    """Random seed that holds validation images out of an official training set; papers use 1."""
+    validation: EvaluatedCount | OpenShare = LEFT_OUT
+    """Validation samples held out of training, as a number of samples or, for data of your own, as a share of
+    all of them."""
+    test: EvaluatedCount | OpenShare = LEFT_OUT
+    """Test samples of data of your own without a test split, as a number of samples or as a share of all of
+    them."""
+    fraction: Annotated[float, Gt(0), Le(1)] = LEFT_OUT
+    """Share of the training images of each class that cifar10-s keeps."""
+    folder: PathText = LEFT_OUT
+    """Your own images: a folder with one sub-folder per class, or with train, test and optionally val folders
+    that have them. Relative to the working directory, or absolute. No braces, which Snakemake reads as
+    wildcards."""
+    image_size: Annotated[int, Ge(1), Le(1024)] | None = LEFT_OUT
+    """Side in pixels of the square that images of `folder` are scaled and centre-cropped to; null keeps their
+    size, which must then be the same for all."""
+    greyscale: bool = LEFT_OUT
+    """Whether images of `folder` are read with one grey channel instead of three colour channels."""
+    npz: PathText = LEFT_OUT
+    """Your own arrays: an .npz file with inputs and labels (docs/add-a-dataset.md lists the names). Relative
+    to the working directory, or absolute. No braces, which Snakemake reads as wildcards."""
+    options: dict[str, Any] = LEFT_OUT
+    """Anything you like, handed to load(options) of your own datasets/NAME.py."""
+
+
+@dataclass(frozen=True)
+class TemperatureGrid(Section):
+    """Grid of temperatures: start, start + step, ... up to stop."""
+
+    start: Annotated[float, Ge(SMALLEST_TEMPERATURE), Le(1000)]
+    """Smallest temperature."""
+    stop: Annotated[float, Gt(0), Le(1000)]
+    """Largest temperature, not below start."""
+    step: Annotated[float, Gt(0), Le(1000)]
+    """Distance between neighbouring temperatures."""
+
+
+@dataclass(frozen=True)
+class CalibrationSection(Section):
+    """The calibration stage."""
+
+    methods: MethodNames
+    """Calibrators to fit and score, by name."""
+    criteria: Annotated[tuple[Criterion, ...], MinLen(1), UNIQUE]
+    """What fitted calibrators minimise on validation data, each fitted and reported separately."""
+    gammas: Annotated[tuple[Annotated[float, Ge(SMALLEST_GAMMA), Le(LARGEST_GAMMA)], ...], MinLen(1), UNIQUE]
+    """Grid of the focal map's gamma; gamma 0, plain temperature scaling, is always included."""
+    temperatures: TemperatureGrid
+    bins: Bins
+    """Number of bins of ece, adaece, mce and classwise_ece; the papers use 15 (C21 uses 10)."""
+    adaece: Literal["split", "authors"]
+    """Equal-mass binning: split divides the sorted samples evenly, authors interpolates edges as M20's code
+    did."""
+
+
+@dataclass(frozen=True)
+class RecoverySection(Section):
+    """The posterior recovery stage."""
+
+    bins: Bins
+    """Number of bins of the stage's ECE; C21 uses 10."""
+    human_labels: dict[Name, PathText] = field(default_factory=dict)
+    """Human label distributions of test samples, by dataset; predictions of its runs are compared with them.
+    Each is download (CIFAR-10H for cifar10, from its authors' repository or the cache folder), or the path of
+    a .npy file, or of a .npz file with an array probs, of shape (test samples, classes): rows sum to 1, in
+    the order of the test samples. No braces, which Snakemake reads as wildcards."""
+
+
+@dataclass(frozen=True)
+class ReportSection(Section):
+    """The reporting stage."""
+
+    title: Annotated[str, Len(1, 120)]
+    """Title of the report."""
+    metric: Criterion = "ece"
+    """Test score that headline, comparisons and figures are about."""
+    criterion: Criterion = "ece"
+    """What the shown fits of TS and FTS were chosen by on validation data, one of calibration.criteria."""
+    resamples: Annotated[int, Ge(100), Le(100_000)] = 1000
+    """Bootstrap draws of each run's test samples."""
+    reliability_methods: MethodNames = ("none", "ts", "fts", "psi")
+    """Calibrators that get a column of reliability diagrams, each one of calibration.methods."""
+
+
+@dataclass(frozen=True)
+class PlanSection(Section):
+    """What the target `plan` assumes when it estimates cost."""
+
+    images_per_second: Annotated[dict[str, Positive], SchemaKeyword("required", ["default"])]
+    """Estimated training throughput of one GPU in images per second, by model name; `default` serves all
+    other models. Replace the estimates with your own measurements."""
+
+
+@dataclass(frozen=True)
+class Config(Section):
+    """A focalcal configuration."""
+
+    runs: tuple[RunBlock, ...]
+    """Blocks of training runs; each block is the product of its lists. An empty list trains nothing."""
+    logits: dict[LogitsName, LogitsEntry]
+    """Logits of models trained elsewhere, by a name of your choice; they join calibration like any run."""
+    datasets: dict[DatasetName, DatasetSettings]
+    """Parameters of built-in datasets, and datasets of your own, by name. Which keys a dataset accepts
+    depends on what it is; a key that does not fit is refused with the list of those that do."""
+    cache: Annotated[str, MinLen(1)] | None
+    """Folder for downloads, shared between clones; null means $FOCALCAL_CACHE or ~/.cache/focalcal."""
+    recipes: dict[str, Recipe]
+    """How runs are optimised, by name."""
+    calibration: CalibrationSection
+    recovery: RecoverySection
+    theory: TheorySettings
+    report: ReportSection
+    plan: PlanSection
