@@ -22,133 +22,42 @@ THEORY_FIGURES = [
 ]
 
 
-rule theory_bounds:
-    """Temperatures that enclose the binary focal map: K24's, the tightest, the whole line's; critical gamma."""
+rule theory_tables:
+    """Exact numbers: temperature bounds and their proof, matching temperatures, thresholds, gamma*."""
     output:
-        table="results/theory/bounds.csv",
-        summary="results/theory/bounds.json",
-    log:
-        "logs/theory_bounds.log",
-    benchmark:
-        "results/benchmarks/theory_bounds.tsv"
-    conda:
-        "../envs/theory.yaml"
-    resources:
-        mem_mb=growing(1000),
-        runtime=growing(10),
-    params:
-        *code_version("workflow_scripts/theory_bounds.py"),
-        spec=job_settings(THEORY, "theory_bounds"),
-    shell:
-        "python -m workflow_scripts.theory_bounds"
-        " --spec {params.spec:q}"
-        " --output {output.table:q}"
-        " --summary {output.summary:q}"
-        " > {log:q} 2>&1"
-
-
-rule theory_certificate:
-    """Proof by interval arithmetic that those bounds hold for every logit and cannot be improved."""
-    output:
+        "results/theory/bounds.csv",
+        "results/theory/bounds.json",
         "results/theory/certificate.json",
+        "results/theory/matching.csv",
+        "results/theory/matching_fits.csv",
+        "results/theory/thresholds.csv",
+        "results/theory/overconfidence.csv",
+        "results/theory/gamma_star.csv",
     log:
-        "logs/theory_certificate.log",
+        "logs/theory_tables.log",
     benchmark:
-        "results/benchmarks/theory_certificate.tsv"
+        "results/benchmarks/theory_tables.tsv"
     conda:
         "../envs/theory.yaml"
     resources:
         mem_mb=growing(1000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/theory_certificate.py"),
-        spec=job_settings(THEORY, "theory_certificate"),
+        *code_version("workflow_scripts/theory_tables.py"),
+        spec=job_settings(THEORY, "theory_tables"),
     shell:
-        "python -m workflow_scripts.theory_certificate"
+        "python -m workflow_scripts.theory_tables"
         " --spec {params.spec:q}"
-        " --output {output:q}"
-        " > {log:q} 2>&1"
-
-
-rule theory_matching:
-    """The temperature closest to Psi^gamma for each class count and box of logits, and fitted lines."""
-    output:
-        table="results/theory/matching.csv",
-        fits="results/theory/matching_fits.csv",
-    log:
-        "logs/theory_matching.log",
-    benchmark:
-        "results/benchmarks/theory_matching.tsv"
-    conda:
-        "../envs/theory.yaml"
-    resources:
-        mem_mb=growing(1000),
-        runtime=growing(30),
-    params:
-        *code_version("workflow_scripts/theory_matching.py"),
-        spec=job_settings(THEORY, "theory_matching"),
-    shell:
-        "python -m workflow_scripts.theory_matching"
-        " --spec {params.spec:q}"
-        " --output {output.table:q}"
-        " --fits {output.fits:q}"
-        " > {log:q} 2>&1"
-
-
-rule theory_thresholds:
-    """Where the focal minimiser is over- or underconfident, and the gamma of each gradient threshold p0."""
-    output:
-        thresholds="results/theory/thresholds.csv",
-        overconfidence="results/theory/overconfidence.csv",
-        gamma_star="results/theory/gamma_star.csv",
-    log:
-        "logs/theory_thresholds.log",
-    conda:
-        "../envs/theory.yaml"
-    resources:
-        mem_mb=growing(1000),
-        runtime=growing(10),
-    params:
-        *code_version("workflow_scripts/theory_thresholds.py"),
-        spec=job_settings(THEORY, "theory_thresholds"),
-    shell:
-        "python -m workflow_scripts.theory_thresholds"
-        " --spec {params.spec:q}"
-        " --thresholds {output.thresholds:q}"
-        " --overconfidence {output.overconfidence:q}"
-        " --gamma-star {output.gamma_star:q}"
-        " > {log:q} 2>&1"
-
-
-rule theory_linear_model:
-    """Cross-entropy and focal loss on a two-weight logistic regression with flipped labels (M20 App. G)."""
-    output:
-        table="results/theory/linear_model.csv",
-        history="results/theory/linear_model_history.csv",
-    log:
-        "logs/theory_linear_model.log",
-    benchmark:
-        "results/benchmarks/theory_linear_model.tsv"
-    conda:
-        "../envs/theory.yaml"
-    resources:
-        mem_mb=growing(1000),
-        runtime=growing(30),
-    params:
-        *code_version("workflow_scripts/theory_linear_model.py"),
-        spec=job_settings(THEORY, "theory_linear_model"),
-    shell:
-        "python -m workflow_scripts.theory_linear_model"
-        " --spec {params.spec:q}"
-        " --output {output.table:q}"
-        " --history {output.history:q}"
+        " --output results/theory"
         " > {log:q} 2>&1"
 
 
 rule theory_checks:
-    """Numbers that decide the papers' theoretical statements: margins, violations, quoted values."""
+    """Numbers that decide the papers' theoretical statements; M20's linear-model experiment (App. G)."""
     output:
         "results/theory/checks.csv",
+        "results/theory/linear_model.csv",
+        "results/theory/linear_model_history.csv",
     log:
         "logs/theory_checks.log",
     benchmark:
@@ -157,21 +66,24 @@ rule theory_checks:
         "../envs/theory.yaml"
     resources:
         mem_mb=growing(1000),
-        runtime=growing(10),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_checks.py"),
+        spec=job_settings(THEORY, "theory_checks"),
     shell:
         "python -m workflow_scripts.theory_checks"
-        " --output {output:q}"
+        " --spec {params.spec:q}"
+        " --output results/theory"
         " > {log:q} 2>&1"
 
 
 rule theory_figures:
     """The papers' theoretical figures with exact curves, published values beside them, and captions."""
     input:
-        rules.theory_bounds.output,
-        rules.theory_matching.output,
-        rules.theory_linear_model.output,
+        "results/theory/bounds.csv",
+        "results/theory/matching.csv",
+        "results/theory/linear_model.csv",
+        "results/theory/linear_model_history.csv",
     output:
         collect(
             "results/figures/theory/{figure}.{kind}",
@@ -195,6 +107,7 @@ rule theory_figures:
         *code_version("workflow_scripts/theory_figures.py"),
     shell:
         "python -m workflow_scripts.theory_figures"
+        " --evidence {input:q}"
         " --output results/figures/theory"
         " > {log:q} 2>&1"
 
@@ -202,10 +115,6 @@ rule theory_figures:
 rule theory_all:
     """Everything of the theory stage."""
     input:
-        rules.theory_bounds.output,
-        rules.theory_certificate.output,
-        rules.theory_matching.output,
-        rules.theory_thresholds.output,
-        rules.theory_linear_model.output,
+        rules.theory_tables.output,
         rules.theory_checks.output,
         rules.theory_figures.output,

@@ -15,13 +15,13 @@ from focalcal.reporting.figures.theory import FIGURES
 def main(argv: Sequence[str] | None = None) -> None:
     """Write NAME.pdf, NAME.png and NAME.txt for each figure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", default=".", help="folder that the tables (results/theory) are found under")
+    parser.add_argument("--evidence", required=True, nargs="+", type=Path, help="tables of results/theory")
     parser.add_argument("--output", required=True, help="folder for the figures")
     parser.add_argument(
         "--only", nargs="+", choices=list(FIGURES), default=list(FIGURES), help="figures to draw"
     )
     arguments = parser.parse_args(argv)
-    evidence, folder = Evidence(Path(arguments.root)), Path(arguments.output)
+    evidence, folder = Evidence(arguments.evidence), Path(arguments.output)
     with house_style():
         for name in arguments.only:
             save(FIGURES[name].draw(evidence), [folder / f"{name}.pdf", folder / f"{name}.png"])
