@@ -147,7 +147,7 @@ def _describe_check(claim: Claim, check: Check, agrees: Callable[[float], bool] 
 
 def _numbers(claim: Claim, evidence: Evidence, column: str, where: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of the chosen rows by the listed values that chose them (one row: by column)."""
-    cells = _cells(claim, evidence, column, where)
+    cells = _chosen_cells(claim, evidence, column, where)
     return {", ".join(chosen.values()) or column: number for chosen, number in cells}
 
 
@@ -161,7 +161,7 @@ def _series(
 ) -> dict[str, dict[str, float]]:
     """Return numbers by the value of the key `along`, for each combination of values of the other keys."""
     found: dict[str, dict[str, list[float]]] = {}
-    for chosen, number in _cells(claim, evidence, column, where):
+    for chosen, number in _chosen_cells(claim, evidence, column, where):
         others = ", ".join(value for key, value in chosen.items() if key not in (along, mean_over))
         found.setdefault(others, {}).setdefault(chosen[along], []).append(number)
     return {
@@ -170,7 +170,7 @@ def _series(
     }
 
 
-def _cells(
+def _chosen_cells(
     claim: Claim, evidence: Evidence, column: str, where: Mapping[str, Any]
 ) -> list[tuple[dict[str, str], float]]:
     """Return each chosen row's number with the values that chose it among those listed in `where`."""
