@@ -1,14 +1,12 @@
-"""Compute the numbers that decide the papers' experimental statements from the runs at hand."""
+"""Compute the numbers that decide the papers' experimental statements from the available runs."""
 
 from workflow_scripts.entry import start
 
 import argparse
-import csv
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 
-from focalcal.common.io import atomic_output
+from focalcal.common.checks import write_checks
 from focalcal.reporting.claims import experiments
 from focalcal.reporting.records import published
 from focalcal.reporting.records.files import iterate_histories, iterate_surfaces, read_runs
@@ -16,7 +14,7 @@ from focalcal.reporting.records.measurements import load_metrics
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write one row a check."""
+    """Write one row per check."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics, .csv")
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status, .csv")
@@ -30,14 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         iterate_histories(arguments.results, runs),
         published.unique_cells(published.load_results()),
     )
-    with (
-        atomic_output(arguments.output) as partial,
-        partial.open("w", encoding="utf-8", newline="") as target,
-    ):
-        columns = [field.name for field in fields(experiments.Check)]
-        writer = csv.DictWriter(target, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(experiments.as_rows(checks))
+    write_checks(arguments.output, checks)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,6 @@ from typing import Protocol
 
 PUBLISHED = ("k24_table1", "m20_tables", "c21_statements")
 """Transcribed tables that ours are set beside, files of `published/tables`."""
-CLAIM_FILES = tuple(
-    f"{paper}{half}"
-    for paper in ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
-    for half in ("", "_experiments")
-)
-"""Statements of the papers, theoretical and experimental, files of `published`."""
 STATISTICS = ("comparisons", "samples", "ranking", "optimism", "bound_hits")
 """Tables of the rule `statistics`, which look at single runs; all others hold scores over seeds."""
 

@@ -1,42 +1,25 @@
-"""Named numbers that decide the papers' theoretical statements, for the claims ledger to compare.
+"""What the checks of the papers' theoretical statements share: extremes with their location, and samples.
 
-A check has a name, one number and a note on where it occurs. "margin" checks are the smallest slack of an
-inequality (never below 0 if the statement holds), "excess" checks the largest violation, the rest values.
+A "margin" is the smallest slack of an inequality (never below 0 if the statement holds), an "excess" the
+largest violation; the other checks are plain values.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-Row = dict[str, float | str]
+from focalcal.common.checks import Check
 
 
-@dataclass(frozen=True)
-class TheoryCheck:
-    """One number with a note on what it is or where it occurs."""
-
-    value: float
-    detail: str = ""
-
-
-def check_rows(checks: Mapping[str, TheoryCheck]) -> list[Row]:
-    """Return the checks as table rows name, value, detail."""
-    return [
-        {"name": name, "value": float(check.value), "detail": check.detail} for name, check in checks.items()
-    ]
-
-
-def smallest(values: np.ndarray, where: np.ndarray, label: str) -> TheoryCheck:
+def smallest(name: str, values: Sequence[float], where: Sequence[Any], label: str) -> Check:
     """Return the smallest of `values` (n,) and the row of `where` (n, ...) at which it occurs."""
-    index = int(np.argmin(values))
-    return TheoryCheck(float(values[index]), f"{label} = {_four_digits(where[index])}")
+    return _located(name, values, int(np.argmin(values)), where, label)
 
 
-def largest(values: np.ndarray, where: np.ndarray, label: str) -> TheoryCheck:
+def largest(name: str, values: Sequence[float], where: Sequence[Any], label: str) -> Check:
     """Return the largest of `values` (n,) and the row of `where` (n, ...) at which it occurs."""
-    index = int(np.argmax(values))
-    return TheoryCheck(float(values[index]), f"{label} = {_four_digits(where[index])}")
+    return _located(name, values, int(np.argmax(values)), where, label)
 
 
 def binary_rows(p: np.ndarray) -> np.ndarray:
@@ -56,6 +39,7 @@ def simplex_sample(classes: int, size: int, seed: int = 0) -> np.ndarray:
     return rows / rows.sum(axis=1, keepdims=True)
 
 
-def _four_digits(numbers: np.ndarray | float) -> str:
-    """Return numbers with four significant digits."""
-    return ", ".join(f"{number:.4g}" for number in np.ravel(numbers))
+def _located(name: str, values: Sequence[float], index: int, where: Sequence[Any], label: str) -> Check:
+    """Return one of `values` with its row of `where`, in four significant digits."""
+    location = ", ".join(f"{number:.4g}" for number in np.ravel(where[index]))
+    return Check(name, float(values[index]), f"{label} = {location}")

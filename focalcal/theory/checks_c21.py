@@ -1,8 +1,11 @@
 """Checks of the theoretical statements of C21 (Charoenphakdee et al. 2021) and its slides."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from focalcal.theory.checks import TheoryCheck, binary_rows, largest, simplex_sample, smallest
+from focalcal.common.checks import Check
+from focalcal.theory.checks import binary_rows, largest, simplex_sample, smallest
 from focalcal.theory.proper import keeps_order
 from focalcal.theory.psi import psi, psi_inverse
 from focalcal.theory.thresholds import (
@@ -17,13 +20,17 @@ GAMMAS = (0.02, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 MOST_CLASSES = 50
 
 
-def c21_checks() -> dict[str, TheoryCheck]:
-    """Return every check of C21 by name."""
-    return {**_order_and_recovery(), **_theorem_8(), **_footnote_2(), **_figure_2(), **_slides()}
+def c21_checks() -> Iterator[Check]:
+    """Yield every check of C21."""
+    yield from _order_and_recovery()
+    yield from _theorem_8()
+    yield from _footnote_2()
+    yield from _figure_2()
+    yield from _slides()
 
 
-def _order_and_recovery() -> dict[str, TheoryCheck]:
-    """Return Theorem 3's order, Theorem 11's recovery, Prop. 6's fixed points, Prop. 12's argmax."""
+def _order_and_recovery() -> Iterator[Check]:
+    """Yield Theorem 3's order, Theorem 11's recovery, Prop. 6's fixed points, Prop. 12's argmax."""
     kept, argmax, errors, moved = [], [], [], []
     for classes in (2, 3, 10, 100):
         posterior = simplex_sample(classes, 400, seed=7)
@@ -39,22 +46,18 @@ def _order_and_recovery() -> dict[str, TheoryCheck]:
     negative = [
         keeps_order(simplex_sample(k, 2000, seed=8), g).mean() for k in (2, 3, 10) for g in (-0.9, -0.5)
     ]
-    return {
-        "c21_order_kept": TheoryCheck(min(kept), "fraction of rows; 2 to 100 classes, 8 gammas"),
-        "c21_argmax_kept": TheoryCheck(min(argmax), "fraction of rows; 2 to 100 classes, 8 gammas"),
-        "c21_recovery_error": TheoryCheck(
-            max(errors), "max |Psi(Psi^-1(eta)) - eta|; 2 to 100 classes, 8 gammas"
-        ),
-        "c21_fixed_point_error": TheoryCheck(max(moved), "uniform over a subset of the classes"),
-        "order_kept_negative_gamma": TheoryCheck(min(negative), "fraction of rows; gamma -0.9 and -0.5"),
-        "c21_improperness": TheoryCheck(
-            float(np.abs(psi_inverse([[0.9, 0.1]], 0.02)[0, 0] - 0.9)), "|q - eta| at eta 0.9, gamma 0.02"
-        ),
-    }
+    scope = "2 to 100 classes, 8 gammas"
+    yield Check("c21_order_kept", min(kept), f"fraction of rows; {scope}")
+    yield Check("c21_argmax_kept", min(argmax), f"fraction of rows; {scope}")
+    yield Check("c21_recovery_error", max(errors), f"max |Psi(Psi^-1(eta)) - eta|; {scope}")
+    yield Check("c21_fixed_point_error", max(moved), "uniform over a subset of the classes")
+    yield Check("order_kept_negative_gamma", min(negative), "fraction of rows; gamma -0.9 and -0.5")
+    distance = np.abs(psi_inverse([[0.9, 0.1]], 0.02)[0, 0] - 0.9)
+    yield Check("c21_improperness", distance, "|q - eta| at eta 0.9, gamma 0.02")
 
 
-def _theorem_8() -> dict[str, TheoryCheck]:
-    """Return the order of the thresholds, and the sign of max q - max eta on both sides of them."""
+def _theorem_8() -> Iterator[Check]:
+    """Yield the order of the thresholds, and the sign of max q - max eta on both sides of them."""
     gammas = np.geomspace(1e-3, 100.0, 60)
     over = np.array([overconfidence_threshold(gamma) for gamma in gammas])
     under = np.array([underconfidence_threshold(gamma) for gamma in gammas])
@@ -72,55 +75,44 @@ def _theorem_8() -> dict[str, TheoryCheck]:
             half_margin.append(-surplus[top > 0.5])
             if classes == 2:
                 binary_margin.append(-surplus)
-    return {
-        "c21_threshold_order_margin": smallest(order, gammas, "gamma"),
-        "c21_overconfident_margin": _least(over_margin),
-        "c21_underconfident_margin": _least(under_margin),
-        "c21_above_half_margin": _least(half_margin),
-        "c21_binary_margin": _least(binary_margin),
-    }
+    yield smallest("c21_threshold_order_margin", order, gammas, "gamma")
+    yield _least("c21_overconfident_margin", over_margin)
+    yield _least("c21_underconfident_margin", under_margin)
+    yield _least("c21_above_half_margin", half_margin)
+    yield _least("c21_binary_margin", binary_margin)
 
 
-def _footnote_2() -> dict[str, TheoryCheck]:
-    """Return the fewest classes with overconfidence, near the uniform distribution and anywhere."""
+def _footnote_2() -> Iterator[Check]:
+    """Yield the fewest classes with overconfidence, near the uniform distribution and anywhere."""
     near = [k for k in range(2, MOST_CLASSES) if largest_overconfident_gamma_near_uniform(k) > 0]
     anywhere = [k for k in range(2, MOST_CLASSES) if largest_overconfident_gamma(k) > 0]
-    return {
-        "c21_fewest_classes_near_uniform": TheoryCheck(near[0]),
-        "c21_largest_gamma_near_uniform": TheoryCheck(largest_overconfident_gamma_near_uniform(near[0])),
-        "c21_fewest_classes_anywhere": TheoryCheck(
-            anywhere[0], f"for gamma below {largest_overconfident_gamma(anywhere[0]):.4f}"
-        ),
-    }
+    yield Check("c21_fewest_classes_near_uniform", near[0])
+    yield Check("c21_largest_gamma_near_uniform", largest_overconfident_gamma_near_uniform(near[0]))
+    detail = f"for gamma below {largest_overconfident_gamma(anywhere[0]):.4f}"
+    yield Check("c21_fewest_classes_anywhere", anywhere[0], detail)
 
 
-def _figure_2() -> dict[str, TheoryCheck]:
-    """Return the growth of the binary gap with gamma, and the overconfidence of 1000 classes."""
+def _figure_2() -> Iterator[Check]:
+    """Yield that the binary gap grows with gamma, and that 1000 classes can be overconfident."""
     eta = np.linspace(0.51, 0.999, 100)
     gaps = np.array([eta - minimiser_confidence(eta, 2, gamma) for gamma in sorted(GAMMAS)])
     many = np.geomspace(0.0011, 0.3, 60)
     surplus = np.concatenate([minimiser_confidence(many, 1000, gamma) - many for gamma in GAMMAS])
     places = np.array([(gamma, eta_max) for gamma in GAMMAS for eta_max in many])
-    return {
-        "c21_binary_gap_growth_margin": TheoryCheck(
-            float(np.diff(gaps, axis=0).min()), "over 100 posteriors"
-        ),
-        "c21_thousand_classes_surplus": largest(surplus, places, "gamma, max eta"),
-    }
+    yield Check("c21_binary_gap_growth_margin", np.diff(gaps, axis=0).min(), "over 100 posteriors")
+    yield largest("c21_thousand_classes_surplus", surplus, places, "gamma, max eta")
 
 
-def _slides() -> dict[str, TheoryCheck]:
-    """Return the slides' table: the minimiser for a true probability of 0.9, and Psi of it."""
+def _slides() -> Iterator[Check]:
+    """Yield the slides' table: the minimiser where the truth is 0.9, and what Psi makes of it."""
     truth = binary_rows(np.array([0.9]))
-    checks = {}
     for gamma in (1.0, 3.0, 5.0):
         q = psi_inverse(truth, gamma)
-        checks[f"slides_minimiser_gamma_{gamma:g}"] = TheoryCheck(float(q[0, 0]))
-        checks[f"slides_recovered_gamma_{gamma:g}"] = TheoryCheck(float(psi(q, gamma)[0, 0]))
-    return checks
+        yield Check(f"slides_minimiser_gamma_{gamma:g}", q[0, 0])
+        yield Check(f"slides_recovered_gamma_{gamma:g}", psi(q, gamma)[0, 0])
 
 
-def _least(parts: list[np.ndarray]) -> TheoryCheck:
-    """Return the minimum over all parts, with the number of points."""
+def _least(name: str, parts: list[np.ndarray]) -> Check:
+    """Return the smallest value of all parts, with the number of points examined."""
     values = np.concatenate(parts)
-    return TheoryCheck(float(values.min()), f"least over {len(values)} points")
+    return Check(name, values.min(), f"least over {len(values)} points")

@@ -1,10 +1,13 @@
 """Checks of the theoretical statements of K24 (Komisarenko & Kull 2024)."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.special import expit
 
+from focalcal.common.checks import Check
 from focalcal.theory.bounds import slope_range, theoretical_temperatures, tightest_temperatures
-from focalcal.theory.checks import TheoryCheck, binary_rows, largest, simplex_sample, smallest
+from focalcal.theory.checks import binary_rows, largest, simplex_sample, smallest
 from focalcal.theory.matching import match_temperature
 from focalcal.theory.proper import (
     confidence_gain,
@@ -22,58 +25,47 @@ EXAMPLE = np.array([[0.55, 0.30, 0.15]])
 """K24 Fig. 4's ground truth."""
 
 
-def k24_checks() -> dict[str, TheoryCheck]:
-    """Return every check of K24 by name."""
-    return {
-        **_loss_shape(),
-        **_minimisers(),
-        **_properness(),
-        **_proposition_3(),
-        **_proposition_5(),
-        **_many_classes(),
-    }
+def k24_checks() -> Iterator[Check]:
+    """Yield every check of K24."""
+    yield from _loss_shape()
+    yield from _minimisers()
+    yield from _properness()
+    yield from _temperature_bounds()
+    yield from _confidence()
+    yield from _many_classes()
 
 
-def _loss_shape() -> dict[str, TheoryCheck]:
-    """Return Prop. 1's convexity, and the order of L and L* around 1/2 (text on Fig. 1)."""
+def _loss_shape() -> Iterator[Check]:
+    """Yield Prop. 1's convexity, and the order of L and L* around 1/2 (text on Fig. 1)."""
     places = np.array([(gamma, p) for gamma in (0.0, *GAMMAS) for p in PROBABILITIES])
     curvature = np.concatenate([focal_curvature(PROBABILITIES, gamma) for gamma in (0.0, *GAMMAS)])
     q = PROBABILITIES[PROBABILITIES != 0.5]
     side = np.sign(0.5 - q)
     order = [side * (focal_loss(q, gamma) - proper_loss(binary_rows(q), gamma)[:, 0]) for gamma in GAMMAS]
-    return {
-        "k24_convexity_margin": smallest(curvature, places, "gamma, p"),
-        "k24_proper_part_order_margin": smallest(np.min(order, axis=0), q, "q"),
-    }
+    yield smallest("k24_convexity_margin", curvature, places, "gamma, p")
+    yield smallest("k24_proper_part_order_margin", np.min(order, axis=0), q, "q")
 
 
-def _minimisers() -> dict[str, TheoryCheck]:
-    """Return the focal minimiser for a true probability of 0.8 (Sec. 3.1)."""
-    value = {gamma: float(psi_inverse([[0.8, 0.2]], gamma)[0, 0]) for gamma in (1e-6, 2.0, 1e6)}
-    return {
-        "k24_minimiser_of_08_at_gamma_2": TheoryCheck(value[2.0]),
-        "k24_minimiser_of_08_at_small_gamma": TheoryCheck(value[1e-6], "gamma = 1e-6"),
-        "k24_minimiser_of_08_at_large_gamma": TheoryCheck(value[1e6], "gamma = 1e6"),
-    }
+def _minimisers() -> Iterator[Check]:
+    """Yield the focal minimiser where the truth is 0.8 (Sec. 3.1)."""
+    for gamma, name, detail in (
+        (2.0, "gamma_2", ""),
+        (1e-6, "small_gamma", "gamma = 1e-6"),
+        (1e6, "large_gamma", "gamma = 1e6"),
+    ):
+        yield Check(f"k24_minimiser_of_08_at_{name}", psi_inverse([[0.8, 0.2]], gamma)[0, 0], detail)
 
 
-def _properness() -> dict[str, TheoryCheck]:
-    """Return the properness of L* for 2 and for more classes, and the binary formula of Prop. 2."""
-    checks = {}
+def _properness() -> Iterator[Check]:
+    """Yield the properness of L* for 2 classes and for more, and the binary formula of Prop. 2."""
     truth = binary_rows(np.linspace(0.02, 0.98, 49))
     guess = binary_rows(PROBABILITIES)
     margins, formula = [], []
     for gamma in GAMMAS:
         margins += [properness_margin(guess, p[None], gamma).min() for p in truth[::4]]
-        formula.append(
-            np.abs(psi(guess, gamma)[:, 0] - _binary_formula_as_printed(PROBABILITIES, gamma)).max()
-        )
-    checks["k24_binary_properness_margin"] = TheoryCheck(
-        min(margins), "over 9 gammas, 13 truths, 999 predictions"
-    )
-    checks["k24_binary_formula_difference"] = TheoryCheck(
-        max(formula), "largest over 9 gammas, 999 predictions"
-    )
+        formula.append(np.abs(psi(guess, gamma)[:, 0] - _printed_map(PROBABILITIES, gamma)).max())
+    yield Check("k24_binary_properness_margin", min(margins), "over 9 gammas, 13 truths, 999 predictions")
+    yield Check("k24_binary_formula_difference", max(formula), "largest over 9 gammas, 999 predictions")
     margins, distance = [], []
     for classes in (3, 4, 10):
         posterior = simplex_sample(classes, 400, seed=1)
@@ -83,31 +75,27 @@ def _properness() -> dict[str, TheoryCheck]:
         nearby = _around(EXAMPLE[0])
         risk = properness_margin(nearby, EXAMPLE, gamma)
         distance.append(np.abs(nearby[risk.argmin()] - EXAMPLE[0]).max())
-    checks["k24_multiclass_properness_margin"] = TheoryCheck(
-        min(margins), "3, 4 and 10 classes, random pairs"
-    )
-    checks["k24_example_minimum_distance"] = TheoryCheck(
-        max(distance), "argmin on a grid of step 0.01, gamma 1 and 3"
-    )
-    return checks
+    yield Check("k24_multiclass_properness_margin", min(margins), "3, 4 and 10 classes, random pairs")
+    detail = "argmin on a grid of step 0.01, gamma 1 and 3"
+    yield Check("k24_example_minimum_distance", max(distance), detail)
 
 
-def _binary_formula_as_printed(q: np.ndarray, gamma: float) -> np.ndarray:
+def _printed_map(q: np.ndarray, gamma: float) -> np.ndarray:
     """Return K24 Prop. 2's formula as printed, (n,)."""
     odds = ((1 - q) / q) ** gamma
     return 1 / (1 + odds * ((1 - q) - gamma * q * np.log(q)) / (q - gamma * (1 - q) * np.log(1 - q)))
 
 
 def _around(p: np.ndarray) -> np.ndarray:
-    """Return the points of a grid of step 0.01 on the simplex of 3 classes, `p` among them."""
+    """Return the points of a grid of step 0.01 on the simplex of 3 classes, including `p`."""
     first, second = np.meshgrid(np.arange(1, 99), np.arange(1, 99))
     keep = first + second < 100
     rows = np.stack([first[keep], second[keep], 100 - first[keep] - second[keep]], axis=1) / 100.0
     return np.concatenate([rows, p[None]])
 
 
-def _proposition_3() -> dict[str, TheoryCheck]:
-    """Return Prop. 3 as proved and as printed, the width of its interval, and negative gammas."""
+def _temperature_bounds() -> Iterator[Check]:
+    """Yield Prop. 3 as proved and as printed, the width of its interval, and negative gammas."""
     logits = np.linspace(0.01, 20.0, 2000)
     proved, printed, widths = [], [], []
     for gamma in GAMMAS:
@@ -120,37 +108,29 @@ def _proposition_3() -> dict[str, TheoryCheck]:
     upper = [gamma + 1 - slope_range(gamma, 1e6)[1] for gamma in GAMMAS]
     opposite = [(expit(logits) - expit(binary_logit_map(logits, g)))[:500].min() for g in (-0.5, -0.25)]
     gammas = np.array(GAMMAS)
-    return {
-        "k24_prop3_lower_margin": smallest(np.array(proved), gammas, "slack in 1/T, whole line; gamma"),
-        "k24_prop3_upper_margin": smallest(np.array(upper), gammas, "slack in 1/T, |s| <= 1e6; gamma"),
-        "k24_prop3_printed_margin": smallest(np.array(printed), gammas, "slack in logits, s <= 20; gamma"),
-        "k24_width_ratio": largest(np.array(widths), gammas, "exact over theoretical width; gamma"),
-        "k24_negative_gamma_margin": TheoryCheck(
-            min(opposite),
-            f"q - Psi(q), q > 1/2, gamma -0.5 and -0.25; the side changes at {2 - 2 / np.log(2):.4f}",
-        ),
-    }
+    yield smallest("k24_prop3_lower_margin", proved, gammas, "slack in 1/T, whole line; gamma")
+    yield smallest("k24_prop3_upper_margin", upper, gammas, "slack in 1/T, |s| <= 1e6; gamma")
+    yield smallest("k24_prop3_printed_margin", printed, gammas, "slack in logits, s <= 20; gamma")
+    yield largest("k24_width_ratio", widths, gammas, "exact over theoretical width; gamma")
+    detail = f"q - Psi(q), q > 1/2, gamma -0.5 and -0.25; the side changes at {2 - 2 / np.log(2):.4f}"
+    yield Check("k24_negative_gamma_margin", min(opposite), detail)
 
 
-def _proposition_5() -> dict[str, TheoryCheck]:
-    """Return the smallest change of the top probability by class count, and what the proof assumes."""
+def _confidence() -> Iterator[Check]:
+    """Yield what the proof of Prop. 5 assumes, and the smallest change of the top probability."""
     v = np.linspace(0.001, 0.999, 999)
     bends = np.array([np.diff(v / phi(v, gamma), 2) / 1e-6 for gamma in GAMMAS])
-    checks = {"k24_h_convexity_margin": smallest(bends.min(axis=0)[:500], v[1:501], "h'' at v")}
+    yield smallest("k24_h_convexity_margin", bends.min(axis=0)[:500], v[1:501], "h'' at v")
     for classes in (2, 3, 4, 10):
         rows = simplex_sample(classes, 4000, seed=3)
         gains = np.concatenate([confidence_gain(rows, gamma) for gamma in GAMMAS])
         places = np.concatenate([np.column_stack([np.full(len(rows), gamma), rows]) for gamma in GAMMAS])
-        checks[f"k24_confidence_gain_margin_{classes}"] = smallest(gains, places, "gamma, q")
-    return checks
+        yield smallest(f"k24_confidence_gain_margin_{classes}", gains, places, "gamma, q")
 
 
-def _many_classes() -> dict[str, TheoryCheck]:
-    """Return matching temperatures behind Sec. 4.1's "0.4-0.5 for commonly used gamma"."""
-    return {
-        f"k24_temperature_{classes}_classes_gamma_{gamma:g}": TheoryCheck(
-            match_temperature(gamma, classes)[0]
-        )
-        for classes in (3, 10)
-        for gamma in (2.0, 3.0)
-    }
+def _many_classes() -> Iterator[Check]:
+    """Yield the matching temperatures behind Sec. 4.1's "0.4-0.5 for commonly used gamma"."""
+    for classes in (3, 10):
+        for gamma in (2.0, 3.0):
+            name = f"k24_temperature_{classes}_classes_gamma_{gamma:g}"
+            yield Check(name, match_temperature(gamma, classes)[0])

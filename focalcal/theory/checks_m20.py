@@ -1,11 +1,14 @@
-"""Checks of the theoretical statements of M20 (Mukhoti et al. 2020)."""
+"""Checks of M20's theoretical statements and of its linear-model experiment (Mukhoti et al. 2020)."""
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import lambertw, xlogy
 
-from focalcal.theory.checks import TheoryCheck, binary_rows, largest, simplex_sample, smallest
+from focalcal.common.checks import Check
+from focalcal.theory.checks import binary_rows, largest, simplex_sample, smallest
 from focalcal.theory.gamma_star import gamma_star, gradient_ratio
 from focalcal.theory.proper import conditional_risk, focal_loss
 from focalcal.theory.psi import psi_inverse
@@ -15,13 +18,42 @@ GAMMAS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
 PROBABILITIES = np.linspace(0.001, 0.999, 999)
 
 
-def m20_checks() -> dict[str, TheoryCheck]:
-    """Return every check of M20 by name."""
-    return {**_gradients(), **_proposition_2(), **_lambert_branches(), **_entropy()}
+def m20_checks() -> Iterator[Check]:
+    """Yield every check of M20 except those of its experiment."""
+    yield from _gradients()
+    yield from _gamma_star()
+    yield from _lambert_branches()
+    yield from _entropy()
 
 
-def _gradients() -> dict[str, TheoryCheck]:
-    """Return Prop. 1 against a numerical derivative, and the values and shape of g quoted in the text."""
+def linear_model_checks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
+    """Yield App. G's comparisons of cross-entropy and focal loss; `rows` are the linear model's table."""
+    focal = {(row["spread"], row["seed"]): row for row in rows if row["loss"] != "ce"}
+    pairs = [(row, focal[row["spread"], row["seed"]]) for row in rows if row["loss"] == "ce"]
+    for name, words, column, first, second in (
+        ("m20_weight_norm_ratio", "cross-entropy / focal", "weight_norm", 0, 1),
+        ("m20_logit_norm_ratio", "cross-entropy / focal", "logit_norm", 0, 1),
+        ("m20_weight_norm_inverse_ratio", "focal / cross-entropy", "weight_norm", 1, 0),
+    ):
+        ratios = [pair[first][column] / pair[second][column] for pair in pairs]
+        extent = f"{min(ratios):.3g} to {max(ratios):.3g} over {len(ratios)} datasets"
+        yield Check(name, min(ratios), f"{words} = {extent}")
+    angles = [abs(math.degrees(_direction(ce) - _direction(other))) for ce, other in pairs]
+    yield Check("m20_direction_difference", max(angles), "degrees, largest over the datasets")
+    shares: dict[float, list[float]] = {}
+    for ce, _ in pairs:
+        shares.setdefault(ce["spread"], []).append(ce["mistakes_above_90"])
+    means = {spread: float(np.mean(values)) for spread, values in shares.items()}
+    detail = ", ".join(f"{100 * share:.0f} % (spread {spread:g})" for spread, share in means.items())
+    yield Check("m20_confident_mistakes", max(means.values()), f"above 90 % confidence: {detail}")
+    column = "median_mistake_confidence"
+    gaps = [ce[column] - other[column] for ce, other in pairs]
+    detail = f"lower by {min(gaps):.3g} to {max(gaps):.3g}"
+    yield Check("m20_mistake_confidence_margin", min(gaps), detail)
+
+
+def _gradients() -> Iterator[Check]:
+    """Yield Prop. 1 against a numerical derivative, and the values and shape of g quoted in the text."""
     step = 1e-6
     errors = []
     for gamma in GAMMAS:
@@ -29,18 +61,14 @@ def _gradients() -> dict[str, TheoryCheck]:
         entropy_slope = -np.log(PROBABILITIES + step) + np.log(PROBABILITIES - step)
         errors.append(np.abs(slope / entropy_slope - gradient_ratio(PROBABILITIES, gamma)).max())
     turns = [int(np.sum(np.diff(np.sign(np.diff(gradient_ratio(PROBABILITIES, g)))) != 0)) for g in GAMMAS]
-    return {
-        "m20_gradient_ratio_difference": TheoryCheck(max(errors), "against a central difference, 7 gammas"),
-        "m20_ratio_turning_points": TheoryCheck(
-            max(turns), "g rises, then falls: one turning point, 7 gammas"
-        ),
-        "m20_ratio_at_019_gamma_5": TheoryCheck(float(gradient_ratio(0.19, 5.0))),
-        "m20_ratio_at_05_gamma_7": TheoryCheck(float(gradient_ratio(0.5, 7.0))),
-    }
+    yield Check("m20_gradient_ratio_difference", max(errors), "against a central difference, 7 gammas")
+    yield Check("m20_ratio_turning_points", max(turns), "g rises, then falls: one turning point, 7 gammas")
+    yield Check("m20_ratio_at_019_gamma_5", gradient_ratio(0.19, 5.0))
+    yield Check("m20_ratio_at_05_gamma_7", gradient_ratio(0.5, 7.0))
 
 
-def _proposition_2() -> dict[str, TheoryCheck]:
-    """Return Prop. 2: g(p0, gamma*) = 1, and g <= 1 for every larger p and gamma."""
+def _gamma_star() -> Iterator[Check]:
+    """Yield Prop. 2: g(p0, gamma*) = 1, and g <= 1 for every larger p and gamma."""
     residuals, excesses, places = [], [], []
     for p0 in THRESHOLDS:
         gamma = gamma_star(p0)
@@ -50,33 +78,27 @@ def _proposition_2() -> dict[str, TheoryCheck]:
             ratio = gradient_ratio(p, factor * gamma)
             excesses.append(float(ratio.max()) - 1.0)
             places.append((p0, factor * gamma))
-    return {
-        "m20_gamma_star_residual": largest(np.array(residuals), THRESHOLDS, "p0"),
-        "m20_gamma_star_excess": largest(np.array(excesses), np.array(places), "p0, gamma"),
-        "m20_gamma_star_at_010": TheoryCheck(gamma_star(0.10)),
-        "m20_gamma_star_at_020": TheoryCheck(gamma_star(0.20)),
-        "m20_gamma_star_at_025": TheoryCheck(gamma_star(0.25)),
-    }
+    yield largest("m20_gamma_star_residual", residuals, THRESHOLDS, "p0")
+    yield largest("m20_gamma_star_excess", excesses, places, "p0, gamma")
+    for percent in (10, 20, 25):
+        yield Check(f"m20_gamma_star_at_{percent:03d}", gamma_star(percent / 100))
 
 
-def _lambert_branches() -> dict[str, TheoryCheck]:
-    """Return the claims of App. B on its Lambert argument: its minimum, and the gamma of the other branch."""
+def _lambert_branches() -> Iterator[Check]:
+    """Yield what App. B says of its Lambert argument: its least value, and the other branch's gamma."""
     p0 = np.linspace(0.01, 0.99, 981)
     a, b = 1.0 - p0, p0 * np.log(p0)
     argument = -(a ** (1.0 - a / b)) / b * np.log(a)
     low = p0 < 0.5
     principal = a[low] / b[low] + lambertw(np.maximum(argument[low], -1.0 / math.e), 0).real / np.log(a[low])
-    return {
-        "m20_lambert_argument_least": TheoryCheck(float(argument.min()), f"p0 = {p0[argument.argmin()]:.3g}"),
-        "m20_lambert_argument_least_at": TheoryCheck(float(p0[argument.argmin()])),
-        "m20_principal_branch_gamma": TheoryCheck(
-            float(principal.max()), "0 up to rounding for every p0 < 0.5"
-        ),
-    }
+    least = p0[argument.argmin()]
+    yield Check("m20_lambert_argument_least", argument.min(), f"p0 = {least:.3g}")
+    yield Check("m20_lambert_argument_least_at", least)
+    yield Check("m20_principal_branch_gamma", principal.max(), "0 up to rounding for every p0 < 0.5")
 
 
-def _entropy() -> dict[str, TheoryCheck]:
-    """Return App. H: the entropy bound for gamma >= 1, and the entropy of the binary minimiser."""
+def _entropy() -> Iterator[Check]:
+    """Yield App. H: the entropy bound for gamma >= 1, and the entropy of the binary minimiser."""
     margins, places = [], []
     for classes in (2, 3, 10):
         p, q = simplex_sample(classes, 4000, seed=4), simplex_sample(classes, 4000, seed=5)
@@ -88,10 +110,13 @@ def _entropy() -> dict[str, TheoryCheck]:
             places += [(classes, gamma)] * len(p)
     posterior = binary_rows(PROBABILITIES[PROBABILITIES != 0.5])
     gain = [_entropy_of(psi_inverse(posterior, gamma)) - _entropy_of(posterior) for gamma in GAMMAS]
-    return {
-        "m20_entropy_bound_margin": smallest(np.concatenate(margins), np.array(places), "classes, gamma"),
-        "m20_minimiser_entropy_margin": smallest(np.min(gain, axis=0), posterior[:, 0], "p"),
-    }
+    yield smallest("m20_entropy_bound_margin", np.concatenate(margins), places, "classes, gamma")
+    yield smallest("m20_minimiser_entropy_margin", np.min(gain, axis=0), posterior[:, 0], "p")
+
+
+def _direction(row: Mapping[str, Any]) -> float:
+    """Return the direction of a linear model's weights, in radians."""
+    return math.atan2(row["weight_2"], row["weight_1"])
 
 
 def _entropy_of(rows: np.ndarray) -> np.ndarray:

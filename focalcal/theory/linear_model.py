@@ -12,10 +12,14 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from focalcal.theory.arguments import checked_gamma
+from focalcal.theory.settings import TheorySettings
 
 VERTICES = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
-"""Cluster means; the sign of the first coordinate is the class."""
+"""Cluster means; the first coordinate's sign is the class."""
 RECORDED_STEPS = 120
+TEST_SEED_OFFSET = 1_000_000
+LOSSES = {"ce": 0.0, "focal-1": 1.0}
+"""M20 compares cross-entropy with focal loss at gamma = 1."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,22 @@ class Sample:
 
 @dataclass(frozen=True)
 class Fits:
-    """Training of d models: steps (m,), norms of weights and logits (d, m), final weights (d, 2)."""
+    """Trainings of d models: steps (m,), norms of weights and logits (d, m), final weights (d, 2)."""
 
     steps: np.ndarray
     weight_norms: np.ndarray
     logit_norms: np.ndarray
     weights: np.ndarray
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Every dataset's spread and seed, train and test samples, and the trainings by loss name."""
+
+    datasets: tuple[tuple[float, int], ...]
+    train: tuple[Sample, ...]
+    test: tuple[Sample, ...]
+    fits: dict[str, Fits]
 
 
 def draw_sample(size: int, seed: int, spread: float = 0.5, flipped: float = 0.1) -> Sample:
@@ -42,15 +56,15 @@ def draw_sample(size: int, seed: int, spread: float = 0.5, flipped: float = 0.1)
     cluster = np.arange(size) % len(VERTICES)
     points = VERTICES[cluster] + spread * generator.standard_normal((size, 2))
     labels = np.sign(VERTICES[cluster, 0])
-    mislabelled = generator.choice(size, size=round(flipped * size), replace=False)
-    labels[mislabelled] *= -1.0
+    flips = generator.choice(size, size=round(flipped * size), replace=False)
+    labels[flips] *= -1.0
     return Sample(points, labels)
 
 
 def fit_linear_models(
     samples: Sequence[Sample], gamma: float, steps: int = 10_000, learning_rate: float = 0.1
 ) -> Fits:
-    """Return one model per sample (all of one size), by gradient descent on the mean focal loss from w = 0.
+    """Return one training per sample (all of one size): gradient descent on the mean focal loss from w = 0.
 
     gamma >= 0; 0 is cross-entropy. With z = y w.x and p = sigmoid(z) the true class's probability,
     -dL/dz = (1-p) phi^gamma(p) = (1-p)^gamma (1 - p - gamma p log p) (M20 Eq. (4)).
@@ -72,6 +86,63 @@ def fit_linear_models(
 
 
 def misclassified_confidences(sample: Sample, weights: np.ndarray) -> np.ndarray:
-    """Return the confidence, in [0.5, 1], of each point misclassified by the model with `weights` (2,)."""
+    """Return the confidence, in [0.5, 1], of each point that the model with `weights` (2,) misclassifies."""
     margin = (sample.points @ weights) * sample.labels
     return expit(np.abs(margin[margin < 0]))
+
+
+def run_experiment(settings: TheorySettings) -> Experiment:
+    """Return both losses trained on every spread and seed of `settings`."""
+    size = settings.linear_model_samples
+    datasets = tuple(
+        (spread, seed) for spread in settings.linear_model_spreads for seed in settings.linear_model_seeds
+    )
+    train = tuple(draw_sample(size, seed, spread) for spread, seed in datasets)
+    test = tuple(draw_sample(4 * size, TEST_SEED_OFFSET + seed, spread) for spread, seed in datasets)
+    fits = {
+        name: fit_linear_models(train, gamma, settings.linear_model_steps) for name, gamma in LOSSES.items()
+    }
+    return Experiment(datasets, train, test, fits)
+
+
+def experiment_rows(experiment: Experiment) -> list[dict[str, float | str]]:
+    """Return one row per dataset and loss: final norms, and the confidence of test mistakes."""
+    rows = []
+    for name, fits in experiment.fits.items():
+        for index, (spread, seed) in enumerate(experiment.datasets):
+            confidences = misclassified_confidences(experiment.test[index], fits.weights[index])
+            rows.append(
+                {
+                    "spread": float(spread),
+                    "seed": seed,
+                    "loss": name,
+                    "weight_1": float(fits.weights[index, 0]),
+                    "weight_2": float(fits.weights[index, 1]),
+                    "weight_norm": float(fits.weight_norms[index, -1]),
+                    "logit_norm": float(fits.logit_norms[index, -1]),
+                    "test_mistakes": len(confidences),
+                    "mistakes_above_90": float(np.mean(confidences > 0.9)),
+                    "median_mistake_confidence": float(np.median(confidences)),
+                }
+            )
+    return rows
+
+
+def history_rows(experiment: Experiment) -> list[dict[str, float | str]]:
+    """Return the norms of weights and logits, one row per dataset, loss and recorded step."""
+    rows = []
+    for name, fits in experiment.fits.items():
+        for index, (spread, seed) in enumerate(experiment.datasets):
+            columns = zip(fits.steps, fits.weight_norms[index], fits.logit_norms[index], strict=True)
+            rows += [
+                {
+                    "spread": float(spread),
+                    "seed": seed,
+                    "loss": name,
+                    "step": int(step),
+                    "weight_norm": float(weight_norm),
+                    "logit_norm": float(logit_norm),
+                }
+                for step, weight_norm, logit_norm in columns
+            ]
+    return rows

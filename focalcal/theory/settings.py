@@ -60,9 +60,11 @@ class TheorySettings(Section):
 
 
 READ_BY = {
-    "theory_bounds": ("gammas", "max_logit", "scanned_gammas"),
-    "theory_certificate": ("certified_gammas",),
-    "theory_matching": (
+    "theory_tables": (
+        "gammas",
+        "max_logit",
+        "scanned_gammas",
+        "certified_gammas",
         "matching_classes",
         "matching_gammas",
         "matching_max_logit",
@@ -70,8 +72,7 @@ READ_BY = {
         "sensitivity_max_logits",
         "fit_ranges",
     ),
-    "theory_thresholds": ("gammas",),
-    "theory_linear_model": (
+    "theory_checks": (
         "linear_model_samples",
         "linear_model_steps",
         "linear_model_seeds",

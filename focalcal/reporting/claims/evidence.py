@@ -1,11 +1,14 @@
 """What an evaluator is given and what it returns: a claim and evidence files in, a finding out."""
 
-import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Any
+
+from focalcal.common.checks import Check, check_from_row
+from focalcal.common.csv_rows import read_rows
 
 
 @dataclass(frozen=True)
@@ -18,10 +21,18 @@ class Claim:
     published: str
     tolerance: float
     evaluator: str
-    evidence: str
+    evidence: tuple[str, ...]
+    """Files that show the measured numbers, results/...; `table` is the one that is read."""
     kind: str = "exact"
-    """exact: computed, not sampled, so that a disagreement corrects the paper; empirical: it does not."""
+    """exact: computed, so that a disagreement corrects the paper; empirical: measured in experiments."""
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    """How long the paper trained on a dataset; networks trained for fewer epochs are no evidence."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def table(self) -> str:
+        """The file that the evaluator reads: the last of the evidence."""
+        return self.evidence[-1]
 
 
 class MissingEvidence(Exception):  # noqa: N818 - not an error: this configuration has not computed it
@@ -30,46 +41,57 @@ class MissingEvidence(Exception):  # noqa: N818 - not an error: this configurati
 
 @dataclass(frozen=True)
 class Finding:
-    """What was measured, in words a reader can check, and whether it agrees; None where nothing was run."""
+    """What was measured, in words a reader can check, and whether it agrees; None if nothing was run."""
 
     agrees: bool | None
     measured: str
 
+    def verdict(self, kind: str) -> str:
+        """Return the verdict on a claim of that kind."""
+        if self.agrees is None:
+            return "not run"
+        if self.agrees:
+            return "reproduced"
+        return "corrected" if kind == "exact" else "not reproduced"
+
 
 class Evidence:
-    """Result files under a root folder, each read once."""
+    """The result files that may be read, each found by the end of its path (results/...) and read once."""
 
-    def __init__(self, root: Path):
-        self.root = root
-        self._tables: dict[str, list[dict[str, str]]] = {}
+    def __init__(self, files: Iterable[Path]):
+        self.files = tuple(files)
+        self.table = cache(self._table)
 
-    def table(self, path: str) -> list[dict[str, str]]:
-        """Return the rows of a CSV file, or raise MissingEvidence."""
-        if path not in self._tables:
-            with self._existing(path).open(encoding="utf-8", newline="") as source:
-                self._tables[path] = list(csv.DictReader(source))
-        return self._tables[path]
-
-    def json(self, path: str) -> Any:
+    def json(self, name: str) -> Any:
         """Return the value of a JSON file, or raise MissingEvidence."""
-        return json.loads(self._existing(path).read_text(encoding="utf-8"))
+        return json.loads(self._file(name).read_text(encoding="utf-8"))
 
-    def row(self, path: str, where: Mapping[str, Any]) -> dict[str, str]:
+    def row(self, name: str, where: Mapping[str, Any]) -> dict[str, str]:
         """Return the one row whose columns have the values of `where`, or raise MissingEvidence."""
-        rows = [
-            row for row in self.table(path) if all(_same(row[key], value) for key, value in where.items())
-        ]
+        rows = [row for row in self.table(name) if all(_same(row[key], where[key]) for key in where)]
         if len(rows) != 1:
             wanted = ", ".join(f"{key} {value}" for key, value in where.items())
-            raise MissingEvidence(f"{len(rows)} rows with {wanted} in {path}")
+            raise MissingEvidence(f"{len(rows)} rows with {wanted} in {name}")
         return rows[0]
 
-    def _existing(self, path: str) -> Path:
-        """Return the file, or raise MissingEvidence."""
-        full = self.root / path
-        if not full.is_file():
-            raise MissingEvidence(f"{path} was not made")
-        return full
+    def check(self, name: str, check: str) -> Check:
+        """Return one check of a file of checks, or raise MissingEvidence."""
+        return check_from_row(self.row(name, {"name": check}))
+
+    def _table(self, name: str) -> list[dict[str, str]]:
+        """Return the rows of a CSV file, or raise MissingEvidence."""
+        return read_rows(self._file(name))
+
+    def _file(self, name: str) -> Path:
+        """Return the file of that name; raise ValueError if it was not declared."""
+        parts = PurePosixPath(name).parts
+        for path in self.files:
+            if path.parts[-len(parts) :] == parts:
+                if not path.is_file():
+                    raise MissingEvidence(f"{name} was not made")
+                return path
+        declared = ", ".join(map(str, self.files)) or "none"
+        raise ValueError(f"{name} is not declared as evidence; declared: {declared}")
 
 
 def _same(text: str, value: Any) -> bool:

@@ -1,14 +1,12 @@
 """The claims ledger: what the papers state, what we computed, and which verdict the two numbers give.
 
-A claim is one entry of `published/<paper>.yaml` and one evaluator function. The entry holds what is printed,
-where, the tolerance and the evaluator's name with its arguments; the evaluator reads the evidence files and
-says what it found. To add claims: write entries, and where none fits, add an evaluator to one of the modules
-in `EVALUATORS`. A verdict is never written down: it follows from the finding.
+A claim is one entry of `published/<paper>.yaml`. It holds what is printed and where, the tolerance, and the
+name of an evaluator with its arguments; the evaluator reads the evidence files and returns a finding. To add
+a claim, write an entry; if no evaluator fits, add one to a module in `EVALUATORS`. A verdict is never
+written down: it follows from the finding.
 """
 
-import csv
 import inspect
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -18,18 +16,12 @@ from typing import Any
 import yaml
 
 from focalcal.common.errors import UserError
-from focalcal.reporting.claims import of_experiments as claims_experiments
-from focalcal.reporting.claims import of_recovery as recovery_claims
-from focalcal.reporting.claims import of_theory as claims_theory
+from focalcal.reporting.claims import evaluators, k24_evaluators
 from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
 
-EVALUATORS = (claims_theory, claims_experiments, recovery_claims)
+EVALUATORS = (evaluators, k24_evaluators)
 FOLDER = Path(__file__).with_name("published")
-PAPERS = tuple(
-    f"{paper}{half}"
-    for paper in ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
-    for half in ("", "_experiments")
-)
+PAPERS = ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
 COLUMNS = ("id", "source", "statement", "published", "measured", "tolerance", "verdict", "evidence")
 VERDICTS = ("reproduced", "corrected", "not reproduced", "not run")
 REQUIRED = ("id", "location", "statement", "published", "tolerance", "evaluator", "evidence")
@@ -47,32 +39,13 @@ def load_claims(folder: Path = FOLDER, papers: Sequence[str] = PAPERS) -> list[C
     return claims
 
 
-def judge(claims: Sequence[Claim], root: Path) -> list[dict[str, str]]:
-    """Return the ledger's rows (Contract columns), reading evidence files relative to `root`."""
-    evidence = Evidence(root)
-    return [_row(claim, evidence) for claim in claims]
-
-
-def verdict(finding: Finding, kind: str) -> str:
-    """Return the verdict that a finding gives a claim of that kind."""
-    if finding.agrees is None:
-        return "not run"
-    if finding.agrees:
-        return "reproduced"
-    return "corrected" if kind == "exact" else "not reproduced"
-
-
-def csv_ledger(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the ledger as CSV with the Contract's columns."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()
+def judge(claims: Sequence[Claim], evidence: Evidence) -> list[dict[str, str]]:
+    """Return the ledger: one row per claim, with the columns `COLUMNS`."""
+    return [_judged(claim, evidence) for claim in claims]
 
 
 def markdown_ledger(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the ledger as Markdown: counts of the verdicts, then one table a paper."""
+    """Return the ledger as Markdown: the number of each verdict, then one table per paper."""
     counts = Counter(row["verdict"] for row in rows)
     lines = ["# Claims of the papers", ""]
     lines += [f"- {name}: {counts[name]}" for name in VERDICTS]
@@ -93,7 +66,7 @@ def markdown_ledger(rows: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(claim: Claim, evidence: Evidence) -> dict[str, str]:
+def _judged(claim: Claim, evidence: Evidence) -> dict[str, str]:
     """Return one row of the ledger."""
     try:
         finding = _evaluator(claim.evaluator)(claim, evidence, **claim.arguments)
@@ -106,19 +79,19 @@ def _row(claim: Claim, evidence: Evidence) -> dict[str, str]:
         "published": claim.published,
         "measured": finding.measured,
         "tolerance": f"{claim.tolerance:g}",
-        "verdict": verdict(finding, claim.kind),
-        "evidence": claim.evidence,
+        "verdict": finding.verdict(claim.kind),
+        "evidence": ", ".join(claim.evidence),
     }
 
 
 def _read_paper(path: Path) -> list[Claim]:
     """Return the claims of one paper's file."""
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return [_claim(content["paper"], dict(entry), path) for entry in content["claims"]]
+    return [_parsed(dict(entry), content, path) for entry in content["claims"]]
 
 
-def _claim(paper: str, entry: dict[str, Any], path: Path) -> Claim:
-    """Return one entry as a claim; a UserError names the file, the entry and the mistake."""
+def _parsed(entry: dict[str, Any], content: Mapping[str, Any], path: Path) -> Claim:
+    """Return one entry of a file's content; a UserError names the file, the entry and the mistake."""
     where = f"{path.name}: claim {entry.get('id')!r}"
     for key in REQUIRED:
         if key not in entry:
@@ -134,15 +107,17 @@ def _claim(paper: str, entry: dict[str, Any], path: Path) -> Claim:
         inspect.signature(evaluator).bind(None, None, **entry)
     except TypeError as error:
         raise UserError(f"{where} does not fit evaluator {known['evaluator']!r}: {error}") from None
+    evidence = known["evidence"]
     return Claim(
         id=known["id"],
-        source=f"{paper} {known['location']}",
+        source=f"{content['paper']} {known['location']}",
         statement=known["statement"],
         published=str(known["published"]),
         tolerance=float(known["tolerance"]),
         evaluator=known["evaluator"],
-        evidence=known["evidence"],
+        evidence=(evidence,) if isinstance(evidence, str) else tuple(evidence),
         kind=kind,
+        epochs=content.get("epochs", {}),
         arguments=entry,
     )
 

@@ -15,8 +15,7 @@ from focalcal.reporting.figures.style import BLACK, BLUE, GREY, ORANGE, SKY
 from focalcal.reporting.figures.theory_parts import GAMMA_LOOKS, PUBLISHED, axes, decades, signed
 from focalcal.theory.checks import binary_rows
 from focalcal.theory.gamma_star import gradient_ratio
-from focalcal.theory.linear_model import draw_sample, misclassified_confidences
-from focalcal.theory.linear_model_table import TEST_SEED_OFFSET
+from focalcal.theory.linear_model import TEST_SEED_OFFSET, draw_sample, misclassified_confidences
 from focalcal.theory.psi import psi_inverse
 from focalcal.theory.thresholds import (
     minimiser_confidence,

@@ -1,9 +1,9 @@
-"""The papers' printed numbers, as transcribed in `published/tables/*.csv`.
+"""The papers' printed numbers, as transcribed in `published/*.csv`.
 
 Each cell keeps what is printed (table, row and column label, digits) beside the suite's own names, and a
 note where the text copy is illegible, disagrees with itself, or leaves something open. Bold type and figures
 did not survive in the text copies: nothing here is read off a figure, and C21 prints its calibration errors
-in figures only, so that its file holds what its text says about them.
+in figures only, so its file holds what its text says about them.
 """
 
 import math
@@ -21,7 +21,7 @@ CELL = ["paper", "dataset", "model", "loss", "method", "criterion", "metric"]
 
 
 def load_results(folder: Path = FOLDER) -> pd.DataFrame:
-    """Return every transcribed result cell of K24 Table 1 and M20 Tables 1-13, one row a printed number.
+    """Return every transcribed result cell of K24 Table 1 and M20 Tables 1-13, one row per printed number.
 
     Text columns: paper, table, row, column (labels as printed), dataset, model, loss, method, criterion,
     metric (names as in metrics.csv; an empty loss is one the paper does not name), printed and printed_std
@@ -50,7 +50,7 @@ def load_c21_statements(folder: Path = FOLDER) -> pd.DataFrame:
 
 
 def unique_cells(results: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a measured quantity: the cells that M20 prints in several tables are merged.
+    """Return one row per measured quantity: cells that M20 prints in several tables are merged.
 
     Cells with an empty loss are left out (they belong to no known run). A ValueError names a cell that two
     tables print differently.

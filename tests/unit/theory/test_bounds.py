@@ -19,7 +19,7 @@ from focalcal.theory.bounds import (
     theoretical_temperatures,
     tightest_temperatures,
 )
-from focalcal.theory.bounds_table import bounds_rows, bounds_summary
+from focalcal.theory.tables import bounds_rows, bounds_summary
 
 
 def exact_slope(s, gamma):

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from focalcal.theory.linear_model import draw_sample, fit_linear_models, misclassified_confidences
-from focalcal.theory.linear_model_table import experiment_rows, history_rows, run_experiment
+from focalcal.theory.checks_m20 import linear_model_checks
+from focalcal.theory.linear_model import (
+    draw_sample,
+    experiment_rows,
+    fit_linear_models,
+    history_rows,
+    misclassified_confidences,
+    run_experiment,
+)
 from focalcal.theory.proper import focal_loss
 from focalcal.theory.psi import psi_inverse
 from focalcal.theory.settings import TheorySettings
@@ -71,6 +78,34 @@ def test_experiment_tables():
     history = history_rows(experiment)
     assert history[0]["step"] == 1
     assert {row["loss"] for row in history} == {"ce", "focal-1"}
+
+
+def test_checks_by_hand():
+    def row(loss, spread, weights, share, confidence):
+        norm = {"weight_norm": np.hypot(*weights), "logit_norm": 2 * np.hypot(*weights)}
+        values = {"weight_1": weights[0], "weight_2": weights[1], **norm}
+        mistakes = {"mistakes_above_90": share, "median_mistake_confidence": confidence}
+        return {"spread": spread, "seed": 0, "loss": loss, **values, **mistakes}
+
+    rows = [row("ce", 0.1, (4.0, 0.0), 0.5, 0.8), row("ce", 1.0, (0.0, 3.0), 0.1, 0.7)]
+    rows += [row("focal-1", 0.1, (2.0, 0.0), 0.0, 0.6), row("focal-1", 1.0, (1.0, 1.0), 0.0, 0.65)]
+    checks = {check.name: check for check in linear_model_checks(rows)}
+    values = {name: check.value for name, check in checks.items()}
+    assert values == pytest.approx(
+        {
+            "m20_weight_norm_ratio": 2.0,
+            "m20_logit_norm_ratio": 2.0,
+            "m20_weight_norm_inverse_ratio": 2**0.5 / 3,
+            "m20_direction_difference": 45.0,
+            "m20_confident_mistakes": 0.5,
+            "m20_mistake_confidence_margin": 0.05,
+        }
+    )
+    assert checks["m20_weight_norm_ratio"].detail == "cross-entropy / focal = 2 to 2.12 over 2 datasets"
+    assert checks["m20_confident_mistakes"].detail == (
+        "above 90 % confidence: 50 % (spread 0.1), 10 % (spread 1)"
+    )
+    assert checks["m20_mistake_confidence_margin"].detail == "lower by 0.05 to 0.2"
 
 
 def test_bad_gamma():

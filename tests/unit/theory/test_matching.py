@@ -5,9 +5,9 @@ import pytest
 from scipy.special import expit
 
 from focalcal.theory.matching import linear_fit, match_temperature, signed_difference
-from focalcal.theory.matching_table import fit_rows, matching_rows
 from focalcal.theory.psi import binary_logit_map, log_psi
 from focalcal.theory.settings import TheorySettings
+from focalcal.theory.tables import fit_rows, matching_rows
 
 
 def golden(function, low, high, steps=90):

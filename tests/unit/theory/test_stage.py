@@ -1,4 +1,4 @@
-"""Settings, checks and entry points of the theory stage."""
+"""The stage's settings, checks and entry points."""
 
 from workflow_scripts.entry import run
 
@@ -10,17 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from focalcal.theory.checks import TheoryCheck, check_rows, simplex_sample
+from focalcal.theory.checks import largest, simplex_sample, smallest
 from focalcal.theory.settings import READ_BY, TheorySettings, job_settings, theory_settings
-from focalcal.theory.tables import csv_text
-from workflow_scripts import (
-    theory_bounds,
-    theory_certificate,
-    theory_checks,
-    theory_linear_model,
-    theory_matching,
-    theory_thresholds,
-)
+from workflow_scripts import theory_checks, theory_tables
 
 ROOT = Path(__file__).parents[3]
 SMALL = json.dumps(
@@ -39,14 +31,6 @@ SMALL = json.dumps(
     }
 )
 
-OUTPUTS = {
-    theory_bounds: ("--output", "--summary"),
-    theory_certificate: ("--output",),
-    theory_matching: ("--output", "--fits"),
-    theory_thresholds: ("--thresholds", "--overconfidence", "--gamma-star"),
-    theory_linear_model: ("--output", "--history"),
-}
-
 
 def read_csv(path):
     with path.open(newline="") as source:
@@ -59,13 +43,11 @@ def test_defaults_are_written_out_in_the_example():
     assert set(written) == set(asdict(TheorySettings()))
 
 
-def test_csv_keeps_every_digit():
-    value = 0.1 + 0.2
-    assert float(csv_text([{"a": value}]).splitlines()[1]) == value
-
-
-def test_check_rows():
-    assert check_rows({"x": TheoryCheck(1, "there")}) == [{"name": "x", "value": 1.0, "detail": "there"}]
+def test_extremes_say_where_they_occur():
+    values, places = [3.0, 1.0, 2.0], [(0.5, 3), (1 / 3, 4), (2, 5)]
+    low, high = smallest("low", values, places, "a, b"), largest("high", values, places, "a, b")
+    assert (low.name, low.value, low.detail) == ("low", 1.0, "a, b = 0.3333, 4")
+    assert (high.name, high.value, high.detail) == ("high", 3.0, "a, b = 0.5, 3")
 
 
 def test_simplex_sample():
@@ -77,9 +59,17 @@ def test_simplex_sample():
     assert (rows.max(axis=1) < 0.25).any()
 
 
-def test_margins_that_must_hold_hold_and_those_that_fail_fail(tmp_path):
-    theory_checks.main(["--output", str(tmp_path / "checks.csv")])
-    checks = {row["name"]: float(row["value"]) for row in read_csv(tmp_path / "checks.csv")}
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory):
+    """Return a folder with everything that a small theory stage writes."""
+    folder = tmp_path_factory.mktemp("theory")
+    theory_tables.main(["--spec", SMALL, "--output", str(folder)])
+    theory_checks.main(["--spec", SMALL, "--output", str(folder)])
+    return folder
+
+
+def test_margins_that_must_hold_hold_and_those_that_fail_fail(stage):
+    checks = {row["name"]: float(row["value"]) for row in read_csv(stage / "checks.csv")}
     false_statements = {
         "k24_prop3_printed_margin",
         "k24_confidence_gain_margin_4",
@@ -93,36 +83,24 @@ def test_margins_that_must_hold_hold_and_those_that_fail_fail(tmp_path):
     assert checks["m20_lambert_argument_least_at"] == pytest.approx(0.5)
 
 
-def test_entry_points_write_what_they_say(tmp_path):
-    paths = {
-        name: tmp_path / f"{name}.csv"
-        for name in ("bounds", "matching", "fits", "over", "tau", "star", "lm", "h")
-    }
-    theory_bounds.main(
-        ["--spec", SMALL, "--output", str(paths["bounds"]), "--summary", str(tmp_path / "b.json")]
-    )
-    theory_certificate.main(["--spec", SMALL, "--output", str(tmp_path / "c.json")])
-    theory_matching.main(["--spec", SMALL, "--output", str(paths["matching"]), "--fits", str(paths["fits"])])
-    arguments = ["--thresholds", str(paths["tau"]), "--overconfidence", str(paths["over"])]
-    theory_thresholds.main(["--spec", SMALL, *arguments, "--gamma-star", str(paths["star"])])
-    theory_linear_model.main(["--spec", SMALL, "--output", str(paths["lm"]), "--history", str(paths["h"])])
-    assert [float(row["gamma"]) for row in read_csv(paths["bounds"])] == [1.0, 4.0]
-    assert json.loads((tmp_path / "b.json").read_text())["critical_gamma"] == pytest.approx(5.63538, abs=1e-6)
-    assert json.loads((tmp_path / "c.json").read_text())["theorem_a"][0]["gamma"] == 1.0
-    assert len(read_csv(paths["matching"])) == 3
-    assert {row["loss"] for row in read_csv(paths["lm"])} == {"ce", "focal-1"}
-    assert all(path.stat().st_size > 0 for path in paths.values())
+def test_entry_points_write_what_they_say(stage):
+    tables = {path.stem: read_csv(path) for path in stage.glob("*.csv")}
+    records = {path.stem: json.loads(path.read_text()) for path in stage.glob("*.json")}
+    assert [float(row["gamma"]) for row in tables["bounds"]] == [1.0, 4.0]
+    assert records["bounds"]["critical_gamma"] == pytest.approx(5.63538, abs=1e-6)
+    assert records["certificate"]["theorem_a"][0]["gamma"] == 1.0
+    assert len(tables["matching"]) == 3
+    assert {row["loss"] for row in tables["linear_model"]} == {"ce", "focal-1"}
+    assert all(tables.values())
 
 
 def written(entry_point, spec, folder):
-    """Return the files that an entry point writes for a spec, by option."""
-    folder.mkdir()
-    paths = {option: folder / option for option in OUTPUTS[entry_point]}
-    entry_point.main(["--spec", json.dumps(spec), *(str(text) for pair in paths.items() for text in pair)])
-    return {option: path.read_bytes() for option, path in paths.items()}
+    """Return what an entry point writes for a spec, by file."""
+    entry_point.main(["--spec", json.dumps(spec), "--output", str(folder)])
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("entry_point", OUTPUTS)
+@pytest.mark.parametrize("entry_point", [theory_tables, theory_checks])
 def test_a_rule_is_given_every_setting_that_it_reads(entry_point, tmp_path):
     unusual = {
         "max_logit": 9.0,
@@ -147,8 +125,7 @@ def test_a_default_that_is_written_out_changes_no_job():
 
 
 def test_a_bad_spec_ends_in_one_line_and_exit_code_2(tmp_path, capsys):
-    arguments = ["--spec", '{"x": 1', "--output", str(tmp_path / "a"), "--summary", str(tmp_path / "b")]
-    assert run(theory_bounds.main, arguments) == 2
+    assert run(theory_tables.main, ["--spec", '{"x": 1', "--output", str(tmp_path)]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("error: --spec is not JSON: ")
     assert captured.err.count("\n") == 1

@@ -8,6 +8,7 @@ import pytest
 
 from focalcal.theory.gamma_star import gamma_star, gamma_star_inverse, gradient_ratio
 from focalcal.theory.psi import psi, psi_inverse
+from focalcal.theory.tables import gamma_star_rows, overconfidence_rows, threshold_rows
 from focalcal.theory.thresholds import (
     confidence_region,
     largest_overconfident_gamma,
@@ -17,7 +18,6 @@ from focalcal.theory.thresholds import (
     phi,
     underconfidence_threshold,
 )
-from focalcal.theory.thresholds_table import gamma_star_rows, overconfidence_rows, threshold_rows
 
 
 def test_phi_by_hand():

@@ -1,0 +1,214 @@
+"""Evaluators of checks and of tables: what most claims need. A number may miss a bound by the tolerance.
+
+`at_least`, `at_most`, `within` and `equals` compare computed checks, found by name. `table_...` compare
+numbers in one column of a table: `where` gives the value of each column that identifies a row, or a list of
+values, which chooses one row for each.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any
+
+from focalcal.common.checks import Check
+from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
+
+RUNS = "results/tables/runs.csv"
+
+
+def at_least(claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float) -> Finding:
+    """Return whether every check is at least `bound`."""
+    return _judge_checks(claim, evidence, check, lambda value: value >= bound - claim.tolerance)
+
+
+def at_most(claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float) -> Finding:
+    """Return whether every check is at most `bound`."""
+    return _judge_checks(claim, evidence, check, lambda value: value <= bound + claim.tolerance)
+
+
+def within(claim: Claim, evidence: Evidence, *, check: str | list[str], low: float, high: float) -> Finding:
+    """Return whether every check lies in [low, high]."""
+    slack = claim.tolerance
+    return _judge_checks(claim, evidence, check, lambda value: low - slack <= value <= high + slack)
+
+
+def equals(
+    claim: Claim, evidence: Evidence, *, expected: Mapping[str, float], beside: Sequence[str] = ()
+) -> Finding:
+    """Return whether each check has its printed value.
+
+    Checks that `beside` names are shown and not judged: the paper says nothing about them.
+    """
+    found = {name: evidence.check(claim.table, name) for name in (*expected, *beside)}
+    agrees = all(abs(found[name].value - value) <= claim.tolerance for name, value in expected.items())
+    return Finding(agrees, "; ".join(_describe_check(claim, check) for check in found.values()))
+
+
+def table_equals(
+    claim: Claim, evidence: Evidence, *, where: Mapping[str, Any], expected: Mapping[str, float]
+) -> Finding:
+    """Return whether columns of one row have their printed values."""
+    row = evidence.row(claim.table, where)
+    found = {column: float(row[column]) for column in expected}
+    agrees = all(abs(found[column] - value) <= claim.tolerance for column, value in expected.items())
+    return Finding(agrees, _listed(claim, found))
+
+
+def table_at_least(
+    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], bound: float
+) -> Finding:
+    """Return whether the column is at least `bound` in every row."""
+    numbers = _numbers(claim, evidence, column, where)
+    return Finding(min(numbers.values()) >= bound - claim.tolerance, _listed(claim, numbers))
+
+
+def table_at_most(
+    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], bound: float
+) -> Finding:
+    """Return whether the column is at most `bound` in every row."""
+    numbers = _numbers(claim, evidence, column, where)
+    return Finding(max(numbers.values()) <= bound + claim.tolerance, _listed(claim, numbers))
+
+
+def table_spread(
+    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], bound: float
+) -> Finding:
+    """Return whether the column differs by at most `bound` between the rows."""
+    numbers = _numbers(claim, evidence, column, where)
+    spread = max(numbers.values()) - min(numbers.values())
+    words = f"spread {_shown(claim, spread)}: {_listed(claim, numbers)}"
+    return Finding(spread <= bound + claim.tolerance, words)
+
+
+def table_lowest(
+    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], lowest: str
+) -> Finding:
+    """Return whether the column is lowest in the row that `lowest` names."""
+    numbers = _numbers(claim, evidence, column, where)
+    return Finding(numbers[lowest] <= min(numbers.values()) + claim.tolerance, _listed(claim, numbers))
+
+
+def table_rises(
+    claim: Claim,
+    evidence: Evidence,
+    *,
+    column: str,
+    where: Mapping[str, Any],
+    along: str,
+    mean_over: str | None = None,
+) -> Finding:
+    """Return whether the column rises along the values of one key, for each value of the other keys.
+
+    With `mean_over` its mean over the values of that key must rise.
+    """
+    series = _series(claim, evidence, column, where, along, mean_over)
+    agrees = all(
+        later > earlier - claim.tolerance
+        for numbers in series.values()
+        for earlier, later in pairwise(numbers.values())
+    )
+    words = f"mean over {mean_over}: " if mean_over else ""
+    return Finding(agrees, words + _listed_series(claim, series))
+
+
+def table_ratio(
+    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], along: str, bound: float
+) -> Finding:
+    """Return whether the first of two numbers along a key is at least `bound` times the second.
+
+    This must hold for each value of the other keys.
+    """
+    series = _series(claim, evidence, column, where, along)
+    pairs = [tuple(numbers.values()) for numbers in series.values()]
+    agrees = all(first >= (bound - claim.tolerance) * second for first, second in pairs)
+    return Finding(agrees, _listed_series(claim, series))
+
+
+def _judge_checks(
+    claim: Claim, evidence: Evidence, names: str | list[str], agrees: Callable[[float], bool]
+) -> Finding:
+    """Return whether every named check agrees, and what each is in words."""
+    names = [names] if isinstance(names, str) else names
+    checks = [evidence.check(claim.table, name) for name in names]
+    words = "; ".join(_describe_check(claim, check, agrees) for check in checks)
+    return Finding(all(agrees(check.value) for check in checks), words)
+
+
+def _describe_check(claim: Claim, check: Check, agrees: Callable[[float], bool] | None = None) -> str:
+    """Return a check in words, with the verdicts of single seeds if they are known and differ."""
+    notes = [check.detail] if check.detail else []
+    if check.n is not None:
+        notes.append(f"n = {check.n}")
+    if check.by_seed:
+        note = f"one seed alone: {_shown(claim, min(check.by_seed))} to {_shown(claim, max(check.by_seed))}"
+        same = [agrees(alone) == agrees(check.value) for alone in check.by_seed] if agrees else []
+        notes.append(note if all(same) else f"{note}, {sum(same)} of {len(same)} with this verdict")
+    return f"{check.name} = {_shown(claim, check.value)}" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _numbers(claim: Claim, evidence: Evidence, column: str, where: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of the chosen rows by the listed values that chose them (one row: by column)."""
+    cells = _chosen_cells(claim, evidence, column, where)
+    return {", ".join(chosen.values()) or column: number for chosen, number in cells}
+
+
+def _series(
+    claim: Claim,
+    evidence: Evidence,
+    column: str,
+    where: Mapping[str, Any],
+    along: str,
+    mean_over: str | None = None,
+) -> dict[str, dict[str, float]]:
+    """Return numbers by the value of the key `along`, for each combination of values of the other keys."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for chosen, number in _chosen_cells(claim, evidence, column, where):
+        others = ", ".join(value for key, value in chosen.items() if key not in (along, mean_over))
+        found.setdefault(others, {}).setdefault(chosen[along], []).append(number)
+    return {
+        others: {name: sum(values) / len(values) for name, values in numbers.items()}
+        for others, numbers in found.items()
+    }
+
+
+def _chosen_cells(
+    claim: Claim, evidence: Evidence, column: str, where: Mapping[str, Any]
+) -> list[tuple[dict[str, str], float]]:
+    """Return each chosen row's number with the values that chose it among those listed in `where`."""
+    lists = {key: values for key, values in where.items() if isinstance(values, list)}
+    cells = []
+    for values in product(*lists.values()):
+        chosen = dict(zip(lists, values, strict=True))
+        row = evidence.row(claim.table, {**where, **chosen})
+        _require_training(claim, evidence, row)
+        if not row[column]:
+            wanted = ", ".join(map(str, {**where, **chosen}.values()))
+            reason = row.get("note") or "not computed"
+            raise MissingEvidence(f"{wanted} has no {column} in {claim.table}: {reason}")
+        cells.append((chosen, float(row[column])))
+    return cells
+
+
+def _require_training(claim: Claim, evidence: Evidence, row: Mapping[str, str]) -> None:
+    """Raise MissingEvidence if a run behind the row was trained here for fewer epochs than the paper's."""
+    needed = claim.epochs.get(row.get("dataset", ""))
+    if needed is None:
+        return
+    setting = {"dataset": row["dataset"], "model": row["model"], "loss": row["loss_id"]}
+    for run in evidence.table(RUNS):
+        if setting.items() <= run.items() and run["epochs"] and int(run["epochs"]) < needed:
+            name = "/".join(setting.values())
+            raise MissingEvidence(f"{name} was trained for {run['epochs']} epochs, in the paper for {needed}")
+
+
+def _shown(claim: Claim, number: float) -> str:
+    """Return a number with four digits if it is exact and three if it is measured."""
+    return f"{number:.{4 if claim.kind == 'exact' else 3}g}"
+
+
+def _listed(claim: Claim, numbers: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {_shown(claim, number)}" for name, number in numbers.items())
+
+
+def _listed_series(claim: Claim, series: Mapping[str, Mapping[str, float]]) -> str:
+    texts = {others: _listed(claim, numbers) for others, numbers in series.items()}
+    return "; ".join(f"{others}: {text}" if others else text for others, text in texts.items())

@@ -1,0 +1,135 @@
+"""Evaluators of K24's printed lines and captions, and of the proof of the temperature bounds."""
+
+import itertools
+import math
+from collections.abc import Mapping
+
+from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
+
+BOUNDS = "results/theory/bounds.csv"
+MATCHING = "results/theory/matching.csv"
+FITS = "results/theory/matching_fits.csv"
+PAPER_BOX = 5.0
+"""Half width of K24's box of logits."""
+FIGURE_GAMMAS = (0.5, 1.0, 2.0, 3.0)
+"""gammas that K24's figures show."""
+
+
+def line_is_close(
+    claim: Claim, evidence: Evidence, *, classes: int, slope: float, intercept: float
+) -> Finding:
+    """Return whether a printed line of 1/T on gamma is as close to the exact 1/T as the least-squares line.
+
+    Both are judged by their largest deviation on gamma in (0, 10]; the printed one may exceed the fitted
+    one's by the tolerance, as a fraction.
+    """
+    gaps = [
+        (abs(slope * gamma + intercept - 1.0 / temperature), gamma)
+        for gamma, temperature in _closest_temperatures(evidence, classes).items()
+    ]
+    worst, gamma = max(gaps)
+    fitted = float(evidence.row(FITS, _stated_fit(classes))["largest_residual"])
+    agrees = worst <= fitted * (1.0 + claim.tolerance)
+    return Finding(
+        agrees, f"1/T off by up to {worst:.3f} (at gamma {gamma:g}); best fit by up to {fitted:.3f}"
+    )
+
+
+def line_fit(
+    claim: Claim, evidence: Evidence, *, classes: int, slope: float, intercept: float, any_range: bool
+) -> Finding:
+    """Return whether a fitted line's slope and intercept are within the tolerance of the printed ones.
+
+    The line is fitted on gamma in (0, 10], or with `any_range`, where the paper does not say, on any range.
+    """
+    stated = evidence.row(FITS, _stated_fit(classes))
+    fits = [row for row in evidence.table(FITS) if _in_paper_box(row, classes)] if any_range else [stated]
+    close = [
+        abs(float(fit["slope"]) - slope) <= claim.tolerance
+        and abs(float(fit["intercept"]) - intercept) <= claim.tolerance
+        for fit in fits
+    ]
+    words = "; ".join(
+        f"{float(fit['slope']):.3f} gamma + {float(fit['intercept']):.3f} on "
+        f"({float(fit['gamma_above']):g}, {float(fit['gamma_to']):g}]"
+        for fit in fits
+    )
+    return Finding(any(close), words)
+
+
+def figure_temperature(
+    claim: Claim, evidence: Evidence, *, classes: int, gamma: float, temperature: float
+) -> Finding:
+    """Return whether a caption's temperature is the closest one; if not, where it would be."""
+    exact = _closest_temperatures(evidence, classes).get(gamma)
+    if exact is None:
+        raise MissingEvidence(f"no match for {classes} classes, gamma {gamma:g} in {MATCHING}")
+    agrees = abs(exact - temperature) <= claim.tolerance
+    if agrees:
+        return Finding(True, f"{exact:.4f}")
+    words = f"{exact:.4f}{_belongs_to(claim, evidence, temperature)}"
+    if classes == 2:
+        row = evidence.row(BOUNDS, {"gamma": gamma})
+        words += f"; the exact bounds are [{float(row['line_low']):.4f}, {float(row['line_high']):.4f}]"
+    return Finding(False, words)
+
+
+def temperatures_fall(claim: Claim, evidence: Evidence, *, below: float) -> Finding:
+    """Return whether all matching temperatures are below a bound and fall as gamma grows."""
+    counts = sorted({int(float(row["classes"])) for row in evidence.table(MATCHING)})
+    curves = [sorted(_closest_temperatures(evidence, count).items()) for count in counts]
+    temperatures = [[temperature for _, temperature in curve] for curve in curves]
+    highest = max(max(curve) for curve in temperatures)
+    falling = all(b < a for curve in temperatures for a, b in itertools.pairwise(curve))
+    agrees = highest < below + claim.tolerance and falling
+    return Finding(agrees, f"highest {highest:.4f}, {'falling' if falling else 'not falling'} with gamma")
+
+
+def certified_sharper(claim: Claim, evidence: Evidence) -> Finding:
+    """Return whether the lower slope proved for all logits exceeds K24's for every certified gamma."""
+    proofs = evidence.json(claim.table)["theorem_a"]
+    gains = {}
+    for proof in proofs:
+        gamma = proof["gamma"]
+        # the constant is printed as a ball "[value +/- radius]" or as a float
+        proved = float(proof["lower_constant"].strip("[]").split()[0])
+        gains[gamma] = proved - (gamma + 1.0 - math.log1p(gamma) / 2.0)
+    words = ", ".join(f"+{gain:.3f} at gamma {gamma:g}" for gamma, gain in gains.items())
+    return Finding(
+        min(gains.values()) > claim.tolerance, f"lower slope 1/T proved for all logits, above K24's: {words}"
+    )
+
+
+def _closest_temperatures(evidence: Evidence, classes: int) -> dict[float, float]:
+    """Return the matching temperature of each gamma for one class count in K24's box."""
+    rows = [row for row in evidence.table(MATCHING) if _in_paper_box(row, classes)]
+    if not rows:
+        raise MissingEvidence(f"no matches for {classes} classes in {MATCHING}")
+    return {float(row["gamma"]): float(row["temperature"]) for row in rows}
+
+
+def _belongs_to(claim: Claim, evidence: Evidence, temperature: float) -> str:
+    """Return which classes and gamma of the figures the printed temperature fits, in words."""
+    places = []
+    for classes in sorted({int(float(row["classes"])) for row in evidence.table(MATCHING)}):
+        matches = _closest_temperatures(evidence, classes)
+        places += [
+            f"{classes} classes, gamma {gamma:g}"
+            for gamma in FIGURE_GAMMAS
+            if abs(matches.get(gamma, math.inf) - temperature) <= claim.tolerance
+        ]
+    return (
+        f"; {temperature:g} fits {' and '.join(places)}"
+        if places
+        else f"; {temperature:g} fits no figure's gamma"
+    )
+
+
+def _stated_fit(classes: int) -> dict[str, float]:
+    """Return the key of the line fitted on gamma in (0, 10] in K24's box."""
+    return {"classes": classes, "max_logit": PAPER_BOX, "gamma_above": 0.0, "gamma_to": 10.0}
+
+
+def _in_paper_box(row: Mapping[str, str], classes: int) -> bool:
+    """Return whether a row is of that class count in K24's box."""
+    return float(row["classes"]) == classes and float(row["max_logit"]) == PAPER_BOX

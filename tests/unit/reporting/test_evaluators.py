@@ -1,0 +1,228 @@
+"""Evaluators of checks and tables: hand-made evidence in, findings out."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from focalcal.common.checks import Check, write_checks
+from focalcal.reporting.claims import evaluators
+from focalcal.reporting.claims.evidence import Claim, Evidence, MissingEvidence
+from focalcal.reporting.claims.ledger import judge, load_claims
+from tests.unit.reporting.recovery_project import write_project
+from workflow_scripts import recovery_tables as script
+
+CHECKS = "results/tables/experiment_checks.csv"
+TABLE = "results/tables/recovery_paradigms.csv"
+CLAIM = Claim("id", "P 1", "statement", "printed", 0.1, "at_least", (CHECKS,), kind="empirical")
+TABLE_CLAIM = replace(CLAIM, tolerance=0.0, evidence=(TABLE,))
+LOSSES = ["focal-1", "focal-2"]
+
+
+@pytest.fixture
+def checks(tmp_path):
+    share = Check("share", 0.5, "two of four", 4)
+    seeds = replace(share, name="seeds", by_seed=(0.25, 0.5, 0.75))
+    write_checks(tmp_path / CHECKS, [share, seeds, Check("plain", 0.123456)])
+    return Evidence([tmp_path / CHECKS])
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "arguments", "agrees"),
+    [
+        ("at_least", {"bound": 0.6}, True),
+        ("at_least", {"bound": 0.61}, False),
+        ("at_most", {"bound": 0.4}, True),
+        ("at_most", {"bound": 0.39}, False),
+        ("within", {"low": 0.6, "high": 0.7}, True),
+        ("within", {"low": 0.61, "high": 0.7}, False),
+    ],
+)
+def test_checks_are_compared_with_the_tolerance(checks, evaluator, arguments, agrees):
+    finding = getattr(evaluators, evaluator)(CLAIM, checks, check="share", **arguments)
+    assert finding.agrees is agrees
+    assert finding.measured == "share = 0.5 (two of four; n = 4)"
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "arguments", "same"),
+    [
+        ("at_least", {"bound": 0.6}, 2),
+        ("at_least", {"bound": 0.3}, 3),
+        ("at_least", {"bound": 0.9}, 3),
+        ("at_most", {"bound": 0.9}, 3),
+        ("at_most", {"bound": 0.5}, 2),
+        ("within", {"low": 0.3, "high": 0.7}, 3),
+        ("within", {"low": 0.5, "high": 0.5}, 1),
+    ],
+)
+def test_a_verdict_that_depends_on_the_seeds_says_so(checks, evaluator, arguments, same):
+    measured = getattr(evaluators, evaluator)(CLAIM, checks, check="seeds", **arguments).measured
+    words = "seeds = 0.5 (two of four; n = 4; one seed alone: 0.25 to 0.75"
+    assert measured == words + (")" if same == 3 else f", {same} of 3 with this verdict)")
+
+
+def test_every_check_of_a_list_must_agree(checks):
+    found = evaluators.at_most(CLAIM, checks, check=["plain", "share"], bound=0.2)
+    assert (found.agrees, found.measured) == (False, "plain = 0.123; share = 0.5 (two of four; n = 4)")
+    assert evaluators.at_most(CLAIM, checks, check=["plain", "share"], bound=0.4).agrees
+
+
+def test_a_check_beside_is_shown_and_not_judged(checks):
+    found = evaluators.equals(CLAIM, checks, expected={"plain": 0.2}, beside=["share"])
+    assert (found.agrees, found.measured) == (True, "plain = 0.123; share = 0.5 (two of four; n = 4)")
+    assert not evaluators.equals(CLAIM, checks, expected={"plain": 0.2, "share": 0.3}).agrees
+
+
+def test_exact_numbers_have_four_digits(checks):
+    exact = replace(CLAIM, kind="exact")
+    assert evaluators.at_least(exact, checks, check="plain", bound=0).measured == "plain = 0.1235"
+
+
+def test_a_check_that_was_not_computed_is_missing(checks):
+    with pytest.raises(MissingEvidence, match=rf"^0 rows with name other in {CHECKS}$"):
+        evaluators.at_least(CLAIM, checks, check="other", bound=0)
+
+
+@pytest.fixture
+def paradigms(tmp_path):
+    rows = [
+        ("Standard", "d", "small", "ce", 0.02, 0.02, 0.0, ""),
+        ("Standard", "d", "small", "focal-1", 0.01, 0.005, -0.005, ""),
+        ("Standard", "d", "small", "focal-2", 0.06, 0.02, -0.04, ""),
+        ("Standard", "d", "large", "focal-1", 0.03, 0.04, 0.01, ""),
+        ("Standard", "d", "large", "focal-2", 0.03, 0.05, 0.02, ""),
+        ("Standard", "d", "large", "flsd-53", 0.03, "", "", "gamma unknown"),
+        ("TS_FL", "d", "small", "focal-1", 0.04, 0.01, -0.03, ""),
+        ("TS_FL", "d", "small", "focal-2", 0.05, 0.01, -0.04, ""),
+    ]
+    header = "paradigm,dataset,model,loss_id,ece_raw_mean,ece_psi_mean,difference_mean,note"
+    (tmp_path / TABLE).parent.mkdir(parents=True)
+    (tmp_path / TABLE).write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return Evidence([tmp_path / TABLE])
+
+
+def where(**changes):
+    return {"paradigm": "Standard", "dataset": "d", "model": "small", "loss_id": LOSSES, **changes}
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "arguments", "agrees", "measured"),
+    [
+        ("table_at_most", {"bound": 0.06}, True, "focal-1 0.01, focal-2 0.06"),
+        ("table_at_most", {"bound": 0.05}, False, "focal-1 0.01, focal-2 0.06"),
+        ("table_at_least", {"bound": 0.01}, True, "focal-1 0.01, focal-2 0.06"),
+        ("table_at_least", {"bound": 0.02}, False, "focal-1 0.01, focal-2 0.06"),
+        ("table_spread", {"bound": 0.051}, True, "spread 0.05: focal-1 0.01, focal-2 0.06"),
+        ("table_spread", {"bound": 0.04}, False, "spread 0.05: focal-1 0.01, focal-2 0.06"),
+        ("table_rises", {"along": "loss_id"}, True, "focal-1 0.01, focal-2 0.06"),
+        ("table_lowest", {"lowest": "focal-1"}, True, "focal-1 0.01, focal-2 0.06"),
+        ("table_lowest", {"lowest": "focal-2"}, False, "focal-1 0.01, focal-2 0.06"),
+    ],
+)
+def test_rows_of_one_column(paradigms, evaluator, arguments, agrees, measured):
+    evaluate = getattr(evaluators, evaluator)
+    finding = evaluate(TABLE_CLAIM, paradigms, column="ece_raw_mean", where=where(), **arguments)
+    assert (finding.agrees, finding.measured) == (agrees, measured)
+
+
+def test_one_row_is_named_by_its_column(paradigms):
+    row = where(loss_id="ce")
+    found = evaluators.table_at_most(TABLE_CLAIM, paradigms, column="ece_raw_mean", where=row, bound=0.02)
+    assert (found.agrees, found.measured) == (True, "ece_raw_mean 0.02")
+    expected = {"ece_raw_mean": 0.02, "difference_mean": 0.01}
+    found = evaluators.table_equals(TABLE_CLAIM, paradigms, where=row, expected=expected)
+    assert (found.agrees, found.measured) == (False, "ece_raw_mean 0.02, difference_mean 0")
+    loose = replace(TABLE_CLAIM, tolerance=0.01)
+    assert evaluators.table_equals(loose, paradigms, where=row, expected=expected).agrees
+
+
+def rises(paradigms, column, along, mean_over=None, **changes):
+    arguments = {"column": column, "where": where(**changes), "along": along, "mean_over": mean_over}
+    return evaluators.table_rises(TABLE_CLAIM, paradigms, **arguments)
+
+
+def test_equal_values_do_not_rise(paradigms):
+    assert rises(paradigms, "ece_raw_mean", "loss_id", model="large").agrees is False
+
+
+def test_a_rise_must_hold_for_every_other_value(paradigms):
+    both = ["Standard", "TS_FL"]
+    one = rises(paradigms, "ece_raw_mean", "paradigm", paradigm=both, loss_id=["focal-1"])
+    assert (one.agrees, one.measured) == (True, "focal-1: Standard 0.01, TS_FL 0.04")
+    found = rises(paradigms, "ece_raw_mean", "paradigm", paradigm=both)
+    assert found.agrees is False
+    assert found.measured == "focal-1: Standard 0.01, TS_FL 0.04; focal-2: Standard 0.06, TS_FL 0.05"
+
+
+def test_a_mean_may_rise(paradigms):
+    found = rises(paradigms, "difference_mean", "model", "loss_id", model=["small", "large"])
+    assert (found.agrees, found.measured) == (True, "mean over loss_id: small -0.0225, large 0.015")
+    assert not rises(paradigms, "difference_mean", "model", "loss_id", model=["large", "small"]).agrees
+
+
+@pytest.mark.parametrize(("bound", "agrees"), [(1.4, True), (2, False)])
+def test_ratio_of_two_methods(tmp_path, bound, agrees):
+    table = tmp_path / "results" / "t.csv"
+    table.parent.mkdir()
+    table.write_text("method,loss_id,kl,note\na,x,0.4,\nb,x,0.1,\na,y,0.3,\nb,y,0.2,\n")
+    claim = replace(TABLE_CLAIM, evidence=("results/t.csv",))
+    rows = {"method": ["a", "b"], "loss_id": ["x", "y"]}
+    arguments = {"column": "kl", "where": rows, "along": "method", "bound": bound}
+    found = evaluators.table_ratio(claim, Evidence([table]), **arguments)
+    assert (found.agrees, found.measured) == (agrees, "x: a 0.4, b 0.1; y: a 0.3, b 0.2")
+
+
+def test_what_was_not_run_is_missing(paradigms):
+    arguments = {"column": "ece_psi_mean", "bound": 1}
+    words = "0 rows with paradigm LS, dataset d, model small, loss_id focal-1 in"
+    with pytest.raises(MissingEvidence, match=words):
+        evaluators.table_at_most(TABLE_CLAIM, paradigms, where=where(paradigm="LS"), **arguments)
+    row = where(model="large", loss_id=["flsd-53"])
+    with pytest.raises(MissingEvidence, match=r"large, flsd-53 has no ece_psi_mean in .*: gamma unknown"):
+        evaluators.table_at_most(TABLE_CLAIM, paradigms, where=row, **arguments)
+
+
+@pytest.mark.parametrize(("epochs", "is_evidence"), [("199", False), ("200", True), ("", True)])
+def test_short_trainings_are_no_evidence(tmp_path, epochs, is_evidence):
+    table, runs = (tmp_path / "results" / "tables" / name for name in ("t.csv", "runs.csv"))
+    table.parent.mkdir(parents=True)
+    table.write_text("dataset,model,loss_id,ece,note\ncifar10,resnet8,ce,0.01,\n")
+    runs.write_text(
+        f"dataset,model,loss,seed,epochs\ncifar10,resnet8,ce,1,{epochs}\ncifar10,resnet20,ce,1,1\n"
+    )
+    claim = replace(TABLE_CLAIM, evidence=("results/tables/t.csv",), epochs={"cifar10": 200})
+    row = {"dataset": "cifar10", "model": "resnet8", "loss_id": "ce"}
+
+    def judged():
+        return evaluators.table_at_most(claim, Evidence([table, runs]), column="ece", where=row, bound=1)
+
+    if is_evidence:
+        assert judged().agrees
+    else:
+        words = "cifar10/resnet8/ce was trained for 199 epochs, in the paper for 200"
+        with pytest.raises(MissingEvidence, match=words):
+            judged()
+
+
+def test_the_ledger_judges_c21_on_exact_minimisers(tmp_path):
+    runs = write_project(tmp_path / "results", ["ce", "focal-1", "focal-5"])
+    spec = json.dumps({"runs": runs, "human": []})
+    tables = tmp_path / "results" / "tables"
+    script.main(["--spec", spec, "--results", str(tmp_path / "results"), "--output", str(tables)])
+    claims = [claim for claim in load_claims() if "/recovery_" in claim.table]
+    assert len(claims) == 25
+    assert all(claim.epochs == {"cifar10": 200, "cifar10-s": 200, "svhn": 50} for claim in claims)
+    evidence = Evidence(sorted(tables.glob("recovery_*.csv")))
+    verdicts = {row["id"]: row["verdict"] for row in judge(claims, evidence)}
+    for name in (
+        "error",
+        "cross-entropy",
+        "divergence-by-gamma",
+        "underconfident",
+        "psi-divergence",
+        "ts-gap",
+    ):
+        assert verdicts[f"c21-fig3-{name}"] == "reproduced", name
+    # Five hundred test points leave more ECE than "almost zero" allows, and no CIFAR model was run.
+    assert {verdicts[name] for name in verdicts if "fig3" not in name} == {"not run"}
