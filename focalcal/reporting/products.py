@@ -9,6 +9,7 @@ take everything from here, so adding a table or figure means adding a function.
 """
 
 import importlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,17 @@ INPUTS = {
     "linear_model_history": "results/theory/linear_model_history.csv",
 }
 """Files that a product may read: all runs, or those of its dataset and model."""
+PAGES = {
+    "overview": "Overview",
+    "data": "Data",
+    "training": "Training",
+    "calibration": "Calibration",
+    "recovery": "Recovery",
+    "theory": "Theory",
+    "claims": "Claims",
+    "runs": "Runs and provenance",
+}
+"""The pages of the report with their titles."""
 SCOPES = ("all", "dataset and model")
 STAGES = ("reporting", "recovery", "theory")
 """The figures of one stage are drawn by one job."""
@@ -57,7 +69,7 @@ class Product:
     module: str
     """Path of its module, relative to the project."""
     page: str
-    """Page of the report."""
+    """A name from `PAGES`."""
     order: int
     """Position on the page."""
     heading: str
@@ -72,6 +84,7 @@ class Product:
 
     def __post_init__(self) -> None:
         for value, allowed in (
+            (self.page, PAGES),
             (self.scope, SCOPES),
             (self.stage, STAGES),
             *((n, INPUTS) for n in self.inputs),
@@ -132,7 +145,7 @@ class Layout:
 
     def __init__(self, grid: _Grid, human: Iterable[str] = ()) -> None:
         self._runs = list(grid)
-        self._specs = {dataset: grid.data_spec(dataset) for dataset in grid.datasets}
+        self._specs = {dataset: json.loads(grid.data_spec(dataset)) for dataset in grid.datasets}
         self._human = set(human) & {run.dataset for run in self._runs}
         self.dataset_models = sorted({f"{run.dataset}/{run.model}" for run in self._runs})
         self._conditions: dict[str, Callable[[str], bool]] = {
