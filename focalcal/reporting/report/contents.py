@@ -83,7 +83,7 @@ def read_contents(
     """
     runs = read_runs(results / "tables" / "runs.csv")
     records = {run["path"]: read_json(results / "runs" / run["path"] / "run.json") for run in runs}
-    blocks = _blocks(results, Layout(grid, config["recovery"].get("human_labels", {})))
+    blocks = _page_blocks(results, Layout(grid, config["recovery"].get("human_labels", {})))
     anchors = {f"results/{block.product.stem()}": block.anchor for page in blocks.values() for block in page}
     sources = Sources(results, settings)
     provenance, code = _origins(records.values())
@@ -118,7 +118,7 @@ def report_html(contents: Contents) -> str:
     return render("report.html", report=contents, pages=PAGES, methods=METHODS)
 
 
-def _blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
+def _page_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
     """Return the tables and figures of each page in their order."""
     products = [product for kind in SUFFIXES for product in layout.products(kind)]
     blocks: dict[str, list[Block]] = {page: [] for page in PAGES}

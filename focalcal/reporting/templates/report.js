@@ -105,7 +105,7 @@
   };
   all("table.data").forEach(enhance);
 
-  // Tables and figures of one dataset and model at a time; a choice in one place holds for all others.
+  // Tables and figures of one dataset and model at a time; a choice for one holds for all.
   const choose = (name) => all(".dataset-models").forEach((block) => {
     const select = block.querySelector("select");
     const option = [...select.options].find((candidate) => candidate.text === name);
