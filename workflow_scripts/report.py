@@ -3,13 +3,13 @@
 from workflow_scripts.entry import spec_argument, start
 
 import argparse
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.common.io import write_json, write_text
-from focalcal.reporting.report import render as report
-from focalcal.reporting.report import sources as report_sources
+from focalcal.reporting.report.contents import read_contents, report_html
 from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 
@@ -27,10 +27,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     arguments = parser.parse_args(argv)
     config = arguments.spec
-    sources = report_sources.read_sources(arguments.results, config, build_grid(config, ROOT))
+    grid = build_grid(config, ROOT)
+    contents = read_contents(arguments.results, config, grid, grid.report_settings("metric", "criterion"))
     write_json(arguments.config, config)
-    write_text(arguments.output, report.report_html(sources, config["report"]["title"]))
-    logging.getLogger(__name__).info("wrote %s: %s", arguments.output, report.summary_line(sources))
+    write_text(arguments.output, report_html(contents))
+    summary = {"runs": len(contents.runs), "failed": len(contents.failed), **contents.verdicts}
+    logging.getLogger(__name__).info("wrote %s: %s", arguments.output, json.dumps(summary))
 
 
 if __name__ == "__main__":

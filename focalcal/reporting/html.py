@@ -6,6 +6,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from focalcal.reporting.text import count_of, format_duration
+
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -16,10 +18,12 @@ def render(template: str, **context: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {"count_of": count_of, "duration": format_duration}
+    return environment

@@ -39,6 +39,17 @@ INPUTS = {
     "linear_model_history": "results/theory/linear_model_history.csv",
 }
 """Files that a product may read: all runs, or those of its dataset and model."""
+PAGES = {
+    "overview": "Overview",
+    "data": "Data",
+    "training": "Training",
+    "calibration": "Calibration",
+    "recovery": "Recovery",
+    "theory": "Theory",
+    "claims": "Claims",
+    "runs": "Runs and provenance",
+}
+"""The pages of the report with their titles."""
 SCOPES = ("all", "dataset and model")
 STAGES = ("reporting", "recovery", "theory")
 """The figures of one stage are drawn by one job."""
@@ -57,7 +68,7 @@ class Product:
     module: str
     """Path of its module, relative to the project."""
     page: str
-    """Page of the report."""
+    """A name from `PAGES`."""
     order: int
     """Position on the page."""
     heading: str
@@ -72,6 +83,7 @@ class Product:
 
     def __post_init__(self) -> None:
         for value, allowed in (
+            (self.page, PAGES),
             (self.scope, SCOPES),
             (self.stage, STAGES),
             *((n, INPUTS) for n in self.inputs),

@@ -13,9 +13,9 @@ from pathlib import Path
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_json
 from focalcal.reporting.layout import Places
+from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.records.files import read_record, read_runs
 from focalcal.reporting.report.images import reduced_png
-from focalcal.reporting.report.sources import Cost, read_costs
 from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 

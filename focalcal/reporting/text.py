@@ -1,4 +1,4 @@
-"""Numbers as people read them: true minus signs, no negative zero."""
+"""Numbers as people read them: true minus signs, no negative zero, units that suit."""
 
 MINUS = "\N{MINUS SIGN}"
 MOST_IN_DIGITS = 1e5
@@ -28,3 +28,12 @@ def count_of(count: int, noun: str) -> str:
     """Return a count with its noun in the singular or plural: 1 run, 2 runs, 3 losses."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{count} {noun if count == 1 else plural}"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time in the unit that suits it: 12 s, 3 min, 4.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

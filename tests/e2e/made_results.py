@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from PIL import Image
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.calibration.fit import boundaries_hit
@@ -84,6 +85,9 @@ class MadeResults:
                 "checksum": "0" * 64,
             }
             self._json(f"data/{dataset}.json", record)
+            samples = self.results / "figures" / "data" / f"{dataset}.png"
+            samples.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (300, 200), "white").save(samples)
 
     def write_tables(self):
         """Run the entry points that write tables and statistics."""

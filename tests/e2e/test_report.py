@@ -68,14 +68,15 @@ def test_every_figure_can_be_seen(browser, report, width):
           for (const page of document.querySelectorAll('.page')) {
             location.hash = page.id;
             await new Promise((done) => setTimeout(done, 30));
-            const selects = [...page.querySelectorAll('.places select')];
+            const selects = [...page.querySelectorAll('.dataset-models select')];
             const most = Math.max(1, ...selects.map((s) => s.options.length));
             for (let i = 0; i < most; i += 1) {
               for (const select of selects) {
                 select.selectedIndex = Math.min(i, select.options.length - 1);
                 select.dispatchEvent(new Event('change'));
               }
-              for (const image of page.querySelectorAll('figure:not([hidden]) img')) {
+              for (const image of page.querySelectorAll('figure img')) {
+                if (image.closest('[hidden]')) continue;
                 await image.decode();
                 const large = image.offsetWidth > 100 && image.naturalWidth > 100;
                 if (large) seen.push(image.closest('figure').id);
@@ -87,6 +88,18 @@ def test_every_figure_can_be_seen(browser, report, width):
     )
     assert seen == sorted(browser.evaluate("[...document.querySelectorAll('figure')].map(f => f.id)"))
     assert {"figure-calibration_error", "figure-reliability-1", "figure-training-0"} <= set(seen)
+
+
+def test_a_choice_of_dataset_and_model_holds_for_every_figure(browser, report):
+    browser.open(address(report, "calibration"), 1400)
+    chosen = "[...new Set([...document.querySelectorAll('.dataset-models select')].map(s => s.value))]"
+    assert browser.evaluate(chosen) == ["0"]
+    browser.evaluate(
+        "(() => { const s = document.querySelector('.page.current .dataset-models select');"
+        "s.selectedIndex = 1; s.dispatchEvent(new Event('change')); })()"
+    )
+    shown = "[...document.querySelectorAll('[data-dataset-model]')].filter(p => p.offsetHeight)"
+    assert browser.evaluate(f"[...new Set({shown}.map(p => p.dataset.datasetModel))]") == ["1"]
 
 
 def test_tables_sort_by_value(browser, report):

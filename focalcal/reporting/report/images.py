@@ -1,12 +1,30 @@
 """Small images: what the report and snapshots carry."""
 
+import base64
 import io
+from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
 
 PALETTE_COLORS = 128
-"""Plots have few colours: a palette halves a PNG and no eye sees it."""
+"""Plots have few colours: a palette halves a PNG and the difference cannot be seen."""
+
+
+@dataclass(frozen=True)
+class InlineImage:
+    """An image inside the report: a data URI, and its size in CSS pixels."""
+
+    uri: str
+    width: int
+    height: int
+
+
+def read_image(path: Path) -> InlineImage:
+    """Return a PNG as a data URI, its colours reduced to a palette."""
+    return InlineImage(
+        f"data:image/png;base64,{base64.b64encode(reduced_png(path)).decode('ascii')}", *image_size(path)
+    )
 
 
 def reduced_png(path: Path) -> bytes:
@@ -21,6 +39,6 @@ def reduced_png(path: Path) -> bytes:
 
 
 def image_size(path: Path) -> tuple[int, int]:
-    """Return width and height in CSS pixels of an image drawn at twice the density of a screen."""
+    """Return width and height in CSS pixels of an image drawn at 1.5 times the density of a screen."""
     with Image.open(path) as image:
         return round(image.width * 2 / 3), round(image.height * 2 / 3)

@@ -104,19 +104,15 @@
     draw();
   };
   all("table.data").forEach(enhance);
-  all(".scroll").forEach((region) => {
-    const caption = region.querySelector("caption");
-    if (caption) region.setAttribute("aria-label", caption.textContent);
-  });
 
-  // Figures of one dataset and model at a time; a choice on one figure holds for the others.
-  const choose = (name) => all(".places").forEach((block) => {
+  // Tables and figures of one dataset and model at a time; a choice for one holds for all.
+  const choose = (name) => all(".dataset-models").forEach((block) => {
     const select = block.querySelector("select");
     const option = [...select.options].find((candidate) => candidate.text === name);
     if (option) select.value = option.value;
-    all("figure", block).forEach((figure) => { figure.hidden = figure.dataset.place !== select.value; });
+    all("[data-dataset-model]", block).forEach((part) => { part.hidden = part.dataset.datasetModel !== select.value; });
   });
-  all(".places select").forEach((select) => {
+  all(".dataset-models select").forEach((select) => {
     if (select.options.length === 1) select.disabled = true;
     select.addEventListener("change", () => choose(select.selectedOptions[0].text));
   });

@@ -1,14 +1,17 @@
 import json
-from pathlib import Path
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from PIL import Image
 
-from focalcal.reporting import layout
-from focalcal.reporting.report import render as report
-from focalcal.reporting.report import sources as report_sources
-from focalcal.reporting.report.html_parts import Markup, badge, markdown_table_html, plain_table
-from focalcal.reporting.tables.formats import Cell, Column, Table, to_markdown
+from focalcal.reporting import products
+from focalcal.reporting.html import TEMPLATES
+from focalcal.reporting.products import PAGES, PRODUCTS, Layout, Product
+from focalcal.reporting.records.costs import read_costs
+from focalcal.reporting.report.contents import read_contents, report_html
+from focalcal.reporting.text import format_duration
 from focalcal.workflow.grid import build_grid
 from tests.e2e.made_results import ROOT, MadeResults
 
@@ -21,15 +24,57 @@ BLOCKS = [
         "recipe": "quickstart",
     }
 ]
+SETTINGS = {"metric": "ece", "criterion": "ece"}
+EVIDENCE = "results/tables/late.csv, results/figures/each, results/theory/a.csv, results/tables/other.csv"
+CLAIM = {
+    "id": "k24-x",
+    "source": "K24 Sec. 1",
+    "statement": "a < b",
+    "published": "1",
+    "measured": "2",
+    "tolerance": "0",
+    "verdict": "not reproduced",
+    "evidence": f'"{EVIDENCE}"',
+}
+
+
+def product(name, kind="table", page="calibration", order=1, **facts):
+    return Product(name, kind, "m.py", page, order, f"Heading of {name}", f"Caption of {name}.", (), **facts)
+
+
+MADE = [
+    product("late", order=30),
+    product("each", "figure", order=20, scope="dataset and model"),
+    product("early", "figure", order=10),
+    product("elsewhere", "figure", "theory", stage="theory"),
+    product("unmade", when="human labels"),
+]
+
+
+@pytest.fixture(autouse=True)
+def made_products(monkeypatch):
+    monkeypatch.setattr(products, "PRODUCTS", MADE)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
+    """Return a results folder with a few products, one failed run and what an earlier configuration left."""
     folder = MadeResults(tmp_path_factory.mktemp("made"), BLOCKS, failed=["gauss-3/mlp/ce/seed2"])
     folder.write_runs()
-    folder.write_tables()
-    folder.write_figures()
+    for name in ("tables/late", "tables/unmade"):
+        (folder.results / f"{name}.html").write_text(f"<table><tr><td>{name} &lt;i&gt;</td></tr></table>")
+    for name in ("each/gauss-3/mlp", "each/gone/mlp", "early", "elsewhere", "gone", "data/gone"):
+        path = folder.results / "figures" / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (300, 200), "white").save(path)
+    claims = ",".join(CLAIM) + "\n" + ",".join(CLAIM.values()) + "\n"
+    (folder.results / "tables" / "claims.csv").write_text(claims)
     return folder
+
+
+def contents_of(made, **changes):
+    config = made.config | changes
+    return read_contents(made.results, config, build_grid(config, ROOT), SETTINGS)
 
 
 def test_report_of_a_small_folder(made):
@@ -37,34 +82,121 @@ def test_report_of_a_small_folder(made):
     assert text.startswith("<!DOCTYPE html>")
     assert "gauss-3/mlp/ce/seed2" in text
     assert "loss is NaN in epoch 2 &lt;b&gt;" in text
-    for product in (*layout.TABLES, *layout.FIGURES):
-        assert f"-{product.name}" in text
     assert json.loads((made.results / "config.json").read_text()) == made.config
 
 
-def test_report_lists_the_fits_at_an_end_of_what_was_searched(made):
+def test_products_stand_on_their_pages_in_order(made):
+    contents = contents_of(made)
+    names = {page: [block.product.name for block in blocks] for page, blocks in contents.blocks.items()}
+    assert list(names) == list(PAGES)
+    assert names["calibration"] == ["early", "each", "late"]
+    assert names["theory"] == ["elsewhere"]
+    assert not any(names[page] for page in PAGES if page not in {"calibration", "theory"})
+    text = report_html(contents)
+    anchors = re.findall(r'<h3 id="calibration-(.*?)"', text)
+    assert anchors == ["figure-early", "figure-each", "table-late"]
+    assert "Caption of late." in text
+    assert "unmade" not in text
+
+
+def test_leftovers_of_another_configuration_are_not_shown(made):
+    text = report_html(contents_of(made))
+    assert "figure-each-0" in text
+    assert "figure-each-1" not in text
+    assert "gone" not in text
+
+
+def test_tables_are_shown_as_they_were_written(made):
+    assert "<table><tr><td>tables/late &lt;i&gt;</td></tr></table>" in report_html(contents_of(made))
+
+
+def test_evidence_leads_to_where_it_is_shown(made):
+    (claim,) = contents_of(made).claims
+    files = EVIDENCE.split(", ")
+    anchors = ["calibration-table-late", "calibration-figure-each", "theory", None]
+    assert claim["evidence"] == list(zip(files, anchors, strict=True))
+    text = report_html(contents_of(made))
+    assert '<a href="#calibration-table-late"><code>results/tables/late.csv</code></a>' in text
+    assert "<code>results/tables/other.csv</code></td>" in text
+
+
+def test_verdicts_are_read_without_colour(made):
+    text = report_html(contents_of(made))
+    assert '<span aria-hidden="true">✗</span> not reproduced</span>' in text
+    assert "a &lt; b" in text
+
+
+def test_names_from_data_are_escaped(made):
+    report = made.config["report"] | {"title": "<script>alert(1)</script>"}
+    text = report_html(contents_of(made, report=report))
+    assert "<script>alert" not in text
+    assert "<title>&lt;script&gt;alert(1)&lt;/script&gt;</title>" in text
+
+
+def test_runs_and_claims_are_escaped(made):
+    contents = contents_of(made)
+    hostile = dict.fromkeys(
+        ("dataset", "model", "loss", "status", "device", "message", "path"), "<img src=x>"
+    )
+    runs = [run | hostile for run in contents.runs]
+    claims = [
+        claim | dict.fromkeys(("source", "verdict", "id"), '"><img src=x>') for claim in contents.claims
+    ]
+    text = report_html(replace(contents, runs=runs, claims=claims))
+    assert "<img src=x>" not in text
+    assert "<td>&lt;img src=x&gt;</td>" in text
+
+
+def test_numbers_are_sorted_by_value(made):
+    text = report_html(contents_of(made))
+    assert '<td class="n" data-v="1.5">1.5</td>' in text  # training seconds
+    assert '<td>train</td><td class="n" data-v="4">4</td><td class="n" data-v="6.0">6 s</td>' in text
+
+
+def test_bound_hits_count_the_fits_of_the_runs_that_succeeded(tmp_path):
+    made = MadeResults(tmp_path, BLOCKS, failed=["gauss-3/mlp/ce/seed2"])
+    made.write_runs()
+    made.write_tables()
     paths = sorted((made.results / "calibration").rglob("fits.json"))
     fits = [json.loads(path.read_text())["fits"] for path in paths if "ce/seed2" not in path.as_posix()]
     searched = [fit for run in fits for fit in run if fit["criterion"]]
     stopped = sum("gamma" in fit["boundaries"] for fit in searched)
     assert 0 < stopped < len(searched)
-    text = made.write_report().read_text(encoding="utf-8")
+    text = (made.results / "tables" / "bound_hits.html").read_text(encoding="utf-8")
     assert f"Of {len(searched)} fits, {stopped} stopped at an end of what was searched." in text
 
 
 def test_missing_runs_are_told(made):
-    more = [{**BLOCKS[0], "seeds": [1, 2, 3]}]
-    config = made.config | {"runs": more}
-    sources = report_sources.read_sources(made.results, config, build_grid(config, ROOT))
-    assert sources.missing == ["gauss-3/mlp/ce/seed3", "gauss-3/mlp/focal-2/seed3"]
-    assert "3 of 6 runs failed or are missing" in report.report_html(sources, "Title")
+    contents = contents_of(made, runs=[{**BLOCKS[0], "seeds": [1, 2, 3]}])
+    missing = [run["path"] for run in contents.runs if run["status"] == "missing"]
+    assert missing == ["gauss-3/mlp/ce/seed3", "gauss-3/mlp/focal-2/seed3"]
+    assert len(contents.failed) == 3
+    text = report_html(contents)
+    assert "3 of 6 runs failed or are missing" in text
+    assert "<code>gauss-3/mlp/ce/seed3</code>: missing, left no record" in text
+
+
+def test_many_failures_are_counted_rather_than_listed(made):
+    contents = contents_of(made)
+    runs = [contents.runs[0] | {"path": f"run{i}", "status": "diverged"} for i in range(23)]
+    text = report_html(replace(contents, runs=runs))
+    assert "23 of 23 runs" in text
+    assert "<code>run19</code>" in text
+    assert "<code>run20</code>" not in text
+    assert "and 3 more" in text
 
 
 def test_provenance_counts_runs(made):
-    sources = report_sources.read_sources(made.results, made.config, made.grid)
-    assert sources.provenance["torch"] == {"2": 4}
-    assert sources.code == {"a.py": {"0123": 4}}
-    assert json.loads(report.summary_line(sources))["failed"] == 1
+    contents = contents_of(made)
+    assert contents.provenance["torch"] == {"2": 4}
+    assert contents.code == {"a.py": {"0123": 4}}
+
+
+def test_datasets_that_only_logits_are_known_of_are_named(made):
+    contents = contents_of(made)
+    assert contents.only_logits == []
+    more = [*contents.runs, contents.runs[0] | {"dataset": "mine"}]
+    assert "Only logits were given for: mine." in report_html(replace(contents, runs=more))
 
 
 def test_costs_are_summed_by_rule(tmp_path):
@@ -72,37 +204,16 @@ def test_costs_are_summed_by_rule(tmp_path):
         path = tmp_path / f"{name}.tsv"
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"s\tmax_rss\n{seconds}\t{memory}\n")
-    train, aggregate = report_sources.read_costs(tmp_path)
+    train, aggregate = read_costs(tmp_path)
     assert (train.rule, train.jobs, train.seconds, train.longest, train.memory) == ("train", 2, 15, 10, 100)
     assert (aggregate.rule, aggregate.memory) == ("aggregate", None)
 
 
-def test_plain_tables_escape_all_but_markup():
-    html = plain_table("t", "a < b", ("x", "n"), [("<i>", 3), (Markup("<b>ok</b>"), ("2 s", 2.0))])
-    assert "a &lt; b" in html
-    assert "&lt;i&gt;" in html
-    assert "<b>ok</b>" in html
-    assert 'data-v="2.0">2 s' in html
-
-
-def test_markdown_tables_become_html_again():
-    columns = (Column("a", "A | b"), Column("x", "X", ("mean",), ranked=True))
-    rows = (
-        (Cell("p|q <1>"), Cell("\N{MINUS SIGN}1.50 ± 0.10", (-1.5,), best=True)),
-        (Cell("r"), Cell("2.00", (2.0,))),
-    )
-    html = markdown_table_html("t", to_markdown(Table("t", "Title *x*", columns, (rows,), ("Note_1",))))
-    assert "<caption>Title *x*</caption>" in html
-    assert "A | b</th>" in html
-    assert "<td>p|q &lt;1&gt;</td>" in html
-    assert 'data-v="-1.50"><b>\N{MINUS SIGN}1.50 ± 0.10</b>' in html
-    assert 'data-v="2.00">2.00' in html
-    assert "<li>Note_1</li>" in html
-
-
-def test_verdicts_are_read_without_colour():
-    assert "✗" in badge("not reproduced")
-    assert "not reproduced" in badge("not reproduced")
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (89.4, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h")]
+)
+def test_durations_have_a_unit_that_suits(seconds, text):
+    assert format_duration(seconds) == text
 
 
 def run(dataset, model, imported=None):
@@ -111,28 +222,36 @@ def run(dataset, model, imported=None):
     )
 
 
-def test_places_and_their_files():
-    places = layout.Places([run("b", "m"), run("a", "m", imported="mine")])
-    assert places.all == ["a/m", "b/m"]
-    assert places.trained == ["b/m"]
-    files = places.all_figures("png")
-    assert "results/figures/surface/a/m.png" in files
-    assert "results/figures/training/a/m.png" not in files
-    wildcards = SimpleNamespace(dataset="a", model="m")
-    assert places.files("x/{run}.json")(wildcards) == ["x/a/m/ce/seed1.json"]
-    assert places.files("x/{run}.json", trained=True)(wildcards) == []
+class MadeGrid(list):
+    """Runs of datasets that are not synthetic."""
+
+    datasets = ()
 
 
-def test_every_product_has_a_place_and_a_caption():
-    products = (*layout.TABLES, *layout.FIGURES, *layout.PLACE_FIGURES)
-    pages = {name for name, _, _ in report.PAGES}
-    for product in products:
-        assert product.page in pages
-        assert product.caption.endswith(".")
-    for figure in (*layout.FIGURES, *layout.PLACE_FIGURES):
-        assert (ROOT / "report" / f"{figure.name}.rst").is_file()
+def test_products_of_a_dataset_and_model_and_their_files(monkeypatch):
+    trained = product("training", "figure", scope="dataset and model", when="trained")
+    surface = product("surface", "figure", scope="dataset and model")
+    monkeypatch.setattr(products, "PRODUCTS", [trained, surface])
+    layout = Layout(MadeGrid([run("b", "m"), run("a", "m", imported="mine")]))
+    assert layout.dataset_models == ["a/m", "b/m"]
+    assert layout.files(layout.products("figure"), "png") == [
+        "results/figures/training/b/m.png",
+        "results/figures/surface/a/m.png",
+        "results/figures/surface/b/m.png",
+    ]
+    assert layout.products("figure", dataset_model="a/m") == [surface]
 
 
-def test_templates_are_complete():
-    folder = Path(report.TEMPLATES)
-    assert {path.name for path in folder.iterdir()} == {"report.html", "report.css", "report.js"}
+def test_every_product_has_a_caption():
+    for declared in PRODUCTS:
+        assert declared.heading
+        assert declared.caption.endswith(".")
+
+
+def test_a_product_on_no_page_is_refused():
+    with pytest.raises(ValueError, match=r"m\.py: x declares 'home'; allowed: overview, data,"):
+        product("x", page="home")
+
+
+def test_every_page_has_a_template():
+    assert {path.stem for path in (TEMPLATES / "pages").iterdir()} == set(PAGES)
