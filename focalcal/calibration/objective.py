@@ -98,10 +98,10 @@ class Objective:
     ) -> NDArray[np.float64]:
         """Return (criteria, temperatures, gammas) for gammas (1, g), the same everywhere, or (t, 1)."""
         check_temperatures(temperatures)
-        table = focal_table.build(np.unique(gammas))
+        table = focal_table.focal_table(np.unique(gammas))
         columns = np.searchsorted(np.unique(gammas), gammas)
-        tables = focal_table.in_lanes(np.moveaxis(table.coefficients[:, :, columns], 2, 0))
-        segments = (table.grid, table.shift, table.first, self._farthest(gammas))
+        tables = np.ascontiguousarray(np.moveaxis(table.coefficients[:, :, columns], 2, 0))
+        segments = (table.edges, self._farthest(gammas))
         out = np.empty((criteria, len(temperatures), gammas.shape[1]))
         kernel = _compiled().surfaces()
         self._share(
@@ -178,7 +178,7 @@ def _sorted_samples(
     gaps = ranked[:, 0] - ranked[:, 1]
     label_gaps = ranked[:, 0] - logits[rows, labels]
     drops = np.ascontiguousarray(ranked[:, 1:2] - ranked[:, 1:])
-    return drops.ravel(), gaps, label_gaps, wrong
+    return drops, gaps, label_gaps, wrong
 
 
 def _binning(samples: int, bins: int, adaece: str) -> tuple:
@@ -188,8 +188,5 @@ def _binning(samples: int, bins: int, adaece: str) -> tuple:
     starts = np.cumsum(sizes)[:-1].astype(np.int64)
     starts = starts[starts < samples]
     if adaece == "split":
-        return edges, starts, starts, np.empty(0)
-    positions = np.linspace(0, samples, bins + 1)
-    lower = np.minimum(positions.astype(np.int64), samples - 1)
-    ranks = np.unique([lower, np.minimum(lower + 1, samples - 1)])
-    return edges, ranks, starts, positions
+        return edges, starts, np.empty(0)
+    return edges, starts, np.linspace(0, samples, bins + 1)

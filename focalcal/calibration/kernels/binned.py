@@ -1,9 +1,9 @@
 """Compiled equal-width and equal-mass ECE of one set of confidences, without sorting them all.
 
-Confidences are counted into some thousand cells that are in the order of the confidences. An ECE is a sum
-over bins of |sum of (confidence - correct)|, and sums over whole cells give all but the cells in which a bin
-ends. Only those are opened: their samples are sorted, stably, so that ties are in sample order as in the
-definitions.
+An ECE is a sum over bins of |sum of (confidence - correct)|, so all it needs is that sum up to each boundary
+between bins. Samples are put into cells that are in the order of the confidences. Sums over whole cells give
+all but the part of the cell in which a boundary lies, and only the samples of that cell are compared with the
+boundary or sorted.
 """
 
 import numpy as np
@@ -11,203 +11,137 @@ from numba import njit
 
 from focalcal.calibration.kernels.vector_math import EXACT, bits_of
 
-SHIFT = 45
-"""A cell keeps the exponent and the 7 leading binary digits of the confidence c, above 1/2 of 1 - c."""
-LOWEST = (1023 - 30) << (52 - SHIFT)
-"""Confidences below 2^-30 share a cell."""
-MIDDLE = (1023 - 1) << (52 - SHIFT)
-HIGHEST = (1023 - 54) << (52 - SHIFT)
-"""1 - c is 0 or at least 2^-53."""
-CELLS = 2 * MIDDLE - LOWEST - HIGHEST + 1
-RUN = 24
-"""So many numbers are sorted faster by insertion than by merging."""
-
+CELLS = 2048
 STRICT = {**EXACT, "fastmath": False}
+_HALF_BITS = 0x3FE0000000000000
+_LEAST_DOUBT = 2.0**-54
+"""1 - confidence is 0 or at least 2^-53."""
 
 
 @njit(**EXACT)
-def cell_of(confidence):
-    """Return the number of a confidence's cell, which never falls as the confidence grows.
+def key_of(confidence):
+    """Return an integer that never falls as the confidence c grows.
 
-    Confidences pile up at 1, and cells with them; 1 - c is exact where it is used. Compiled to vector code.
+    It is linear in the exponent and leading digits of c, above 1/2 of 1 - c (which is exact there), because
+    confidences pile up at 1.
     """
-    digits = bits_of(min(confidence, 1.0 - confidence)) >> SHIFT
     if confidence <= 0.5:
-        return max(digits, LOWEST) - LOWEST
-    return 2 * MIDDLE - LOWEST - max(digits, HIGHEST)
+        return bits_of(confidence)
+    return 2 * _HALF_BITS - bits_of(max(1.0 - confidence, _LEAST_DOUBT))
 
 
 @njit(**EXACT)
-def find_cells(confidences, cells):
-    """Fill `cells` and return the lowest and the highest of them."""
-    low, high = np.int32(CELLS), np.int32(0)
+def find_keys(confidences, keys):
+    """Fill `keys` and return the lowest and the highest of them."""
+    low = high = key_of(confidences[0])
     for i in range(confidences.shape[0]):
-        cell = np.int32(cell_of(confidences[i]))
-        cells[i] = cell
-        low = min(low, cell)
-        high = max(high, cell)
+        key = key_of(confidences[i])
+        keys[i] = key
+        low = min(low, key)
+        high = max(high, key)
     return low, high
 
 
 @njit(**EXACT)
-def open_cells(confidences, wrong, ranks, edge_cells, cells, counts, sums, opened, before, members, scratch):
-    """Return the lowest cell and the number of cells opened: `edge_cells` and those of positions `ranks`.
+def fill_cells(confidences, misclassified, keys, starts, gaps, order):
+    """Return the lowest key and the shift that turns the difference of a key from it into a cell's number.
 
-    Both are ascending. Fills opened[k] with the k-th opened cell's number, the sorted position of its first
-    sample, the index of its first sample in `members` and the index after its last; before[k] with the sum of
-    confidence - correct over all samples of lower cells, and the entry after the last with that of all.
+    Fills `order` with the samples, ascending by cell and then by number; starts[c] and gaps[c] with the
+    number of samples, and the sum of their confidence - correct, in cells before c. `keys` is scratch.
     """
-    count = confidences.shape[0]
-    low, high = find_cells(confidences, cells)
-    counts[low : high + 1] = 0
-    sums[low : high + 1] = 0.0
-    for i in range(count):
-        counts[cells[i]] += 1
-        sums[cells[i]] += (confidences[i] - 1.0) + wrong[i]
-    number = used = position = rank = edge = 0
-    gap = 0.0
-    next_rank = ranks[0] if ranks.shape[0] > 0 else count
-    while edge < edge_cells.shape[0] and edge_cells[edge] < low:
-        edge += 1
-    next_edge = edge_cells[edge] if edge < edge_cells.shape[0] else CELLS
-    for cell in range(low, high + 1):
-        end = position + counts[cell]
-        counts[cell] = -1
-        if next_rank < end or cell == next_edge:
-            opened[number, 0] = cell
-            opened[number, 1] = position
-            opened[number, 2] = opened[number, 3] = used
-            before[number] = gap
-            counts[cell] = number
-            number += 1
-            used += end - position
-            while next_rank < end:
-                rank += 1
-                next_rank = ranks[rank] if rank < ranks.shape[0] else count
-            while next_edge == cell:
-                edge += 1
-                next_edge = edge_cells[edge] if edge < edge_cells.shape[0] else CELLS
-        position = end
-        gap += sums[cell]
-    before[number] = gap
-    found = 0
-    for i in range(count):  # without a branch, which would be a guess for each sample
-        scratch[found] = i
-        found += counts[cells[i]] >= 0
-    for j in range(found):
-        k = counts[cells[scratch[j]]]
-        members[opened[k, 3]] = scratch[j]
-        opened[k, 3] += 1
-    for k in range(number):
-        sort_stably(members, scratch, confidences, opened[k, 2], opened[k, 3])
-    return low, number
+    low, high = find_keys(confidences, keys)
+    shift = 0
+    while (high - low) >> shift >= CELLS:
+        shift += 1
+    starts[:] = 0
+    gaps[:] = 0.0
+    for i in range(confidences.shape[0]):
+        cell = (keys[i] - low) >> shift
+        keys[i] = cell
+        starts[cell + 2] += 1
+        gaps[cell + 1] += (confidences[i] - 1.0) + misclassified[i]
+    for cell in range(1, CELLS + 1):
+        starts[cell + 1] += starts[cell]
+        gaps[cell] += gaps[cell - 1]
+    # So far starts[c + 1] is the start of cell c. Placing its samples moves it to the start of the next.
+    for i in range(confidences.shape[0]):
+        order[starts[keys[i] + 1]] = i
+        starts[keys[i] + 1] += 1
+    return low, shift
 
 
 @njit(**EXACT)
-def sort_stably(members, scratch, confidences, begin, end):
-    """Sort members[begin:end], ascending sample numbers, by confidence; ties stay in the order of samples."""
-    for first in range(begin, end, RUN):
-        for i in range(first + 1, min(first + RUN, end)):
-            sample = members[i]
-            j = i
-            while j > first and confidences[members[j - 1]] > confidences[sample]:
-                members[j] = members[j - 1]
-                j -= 1
-            members[j] = sample
-    width = RUN
-    while width < end - begin:
-        for first in range(begin, end - width, 2 * width):
-            middle = first + width
-            if confidences[members[middle - 1]] > confidences[members[middle]]:
-                merge(members, scratch, confidences, first, middle, min(middle + width, end))
-        width *= 2
+def gap_up_to(edge, confidences, misclassified, low, shift, starts, gaps, order):
+    """Return the sum of confidence - correct over samples with confidence <= edge."""
+    key = key_of(edge)
+    if key < low:
+        return 0.0
+    cell = (key - low) >> shift
+    if cell >= CELLS:
+        return gaps[CELLS]
+    gap = gaps[cell]
+    for i in order[starts[cell] : starts[cell + 1]]:
+        if confidences[i] <= edge:
+            gap += (confidences[i] - 1.0) + misclassified[i]
+    return gap
 
 
 @njit(**EXACT)
-def merge(members, scratch, confidences, first, middle, end):
-    """Merge the sorted members[first:middle] and members[middle:end]; of equals, the earlier comes first."""
-    scratch[first:middle] = members[first:middle]
-    left, right = first, middle
-    for i in range(first, end):
-        if left == middle:
-            return
-        if right < end and confidences[members[right]] < confidences[scratch[left]]:
-            members[i] = members[right]
-            right += 1
-        else:
-            members[i] = scratch[left]
-            left += 1
-
-
-@njit(**EXACT)
-def width_ece(confidences, wrong, edges, edge_cells, low, number, opened, before, members):
-    """Return the ECE of bins `(low, high]` with the given inner edges, whose cells have been opened."""
+def width_ece(edges, confidences, misclassified, low, shift, starts, gaps, order):
+    """Return the ECE of bins `(low, high]` with the given inner edges."""
     result = previous = 0.0
-    k = 0
-    for b in range(edges.shape[0]):
-        while k + 1 < number and opened[k, 0] < edge_cells[b]:
-            k += 1
-        if number > 0 and opened[k, 0] == edge_cells[b]:
-            gap = before[k]
-            i = opened[k, 2]
-            while i < opened[k, 3] and confidences[members[i]] <= edges[b]:
-                gap += (confidences[members[i]] - 1.0) + wrong[members[i]]
-                i += 1
-        else:
-            gap = 0.0 if edge_cells[b] < low else before[number]
+    for edge in edges:
+        gap = gap_up_to(edge, confidences, misclassified, low, shift, starts, gaps, order)
         result += abs(gap - previous)
         previous = gap
-    return (result + abs(before[number] - previous)) / confidences.shape[0]
+    return (result + abs(gaps[CELLS] - previous)) / confidences.shape[0]
 
 
 @njit(**EXACT)
-def split_ece(confidences, wrong, starts, number, opened, before, members):
-    """Return the equal-mass ECE whose second and later groups begin at the sorted positions `starts`."""
-    result = previous = gap = 0.0
-    k, i = -1, 0
-    for start in starts:
-        while k < 0 or (k + 1 < number and opened[k + 1, 1] <= start):
-            k += 1
-            i = opened[k, 2]
-            gap = before[k]
-        stop = opened[k, 2] + start - opened[k, 1]
-        while i < stop:
-            gap += (confidences[members[i]] - 1.0) + wrong[members[i]]
-            i += 1
+def split_ece(ranks, confidences, misclassified, starts, gaps, order):
+    """Return the equal-mass ECE whose second and later groups begin at the sorted positions `ranks`.
+
+    Samples of equal confidence are in the order of their numbers, as in the definition.
+    """
+    result = previous = 0.0
+    cell = -1
+    ranked = order[:0]
+    for rank in ranks:
+        if rank >= starts[cell + 1]:
+            while rank >= starts[cell + 1]:
+                cell += 1
+            members = order[starts[cell] : starts[cell + 1]]
+            ranked = members[np.argsort(confidences[members], kind="mergesort")]
+        gap = gaps[cell]
+        for i in ranked[: rank - starts[cell]]:
+            gap += (confidences[i] - 1.0) + misclassified[i]
         result += abs(gap - previous)
         previous = gap
-    return (result + abs(before[number] - previous)) / confidences.shape[0]
+    return (result + abs(gaps[CELLS] - previous)) / confidences.shape[0]
+
+
+@njit(**EXACT)
+def confidence_at(rank, confidences, starts, order):
+    """Return the confidence at a position in ascending order."""
+    cell = np.searchsorted(starts, rank, side="right") - 1
+    return np.sort(confidences[order[starts[cell] : starts[cell + 1]]])[rank - starts[cell]]
 
 
 @njit(**STRICT)
-def authors_ece(confidences, wrong, positions, number, opened, before, members):
+def authors_ece(positions, confidences, misclassified, low, shift, starts, gaps, order):
     """Return the equal-mass ECE with bins `(low, high]` whose edges np.interp would put at sorted positions.
 
     Samples up to and including the first edge, the smallest confidence, are not counted.
     """
     count = confidences.shape[0]
-    result = previous = gap = 0.0
-    k, i = -1, 0
+    result = previous = 0.0
     for b in range(positions.shape[0]):
         rank = min(int(positions[b]), count - 1)
-        while k < 0 or (k + 1 < number and opened[k + 1, 1] <= rank):
-            k += 1
-            i = opened[k, 2]
-            gap = before[k]
-        edge = confidences[members[opened[k, 2] + rank - opened[k, 1]]]
+        edge = confidence_at(rank, confidences, starts, order)
         if rank + 1 < count:
-            following = k
-            while opened[following, 3] - opened[following, 2] <= rank + 1 - opened[following, 1]:
-                following += 1
-            above = confidences[members[opened[following, 2] + rank + 1 - opened[following, 1]]]
+            above = confidence_at(rank + 1, confidences, starts, order)
             edge = (above - edge) * (positions[b] - rank) + edge
-            if following != k:
-                k = following
-                i = opened[k, 2]
-                gap = before[k]
-        while i < opened[k, 3] and confidences[members[i]] <= edge:
-            gap += (confidences[members[i]] - 1.0) + wrong[members[i]]
-            i += 1
+        gap = gap_up_to(edge, confidences, misclassified, low, shift, starts, gaps, order)
         if b > 0:
             result += abs(gap - previous)
         previous = gap

@@ -1,9 +1,7 @@
 """Piecewise polynomials of f(v) - 1, f(v) = h(v) / v, in u = -log v: what the compiled kernels know of Psi.
 
-f(v) = (1-v)^-gamma / (1 + gamma B(v)), B(v) = -v log v / (1-v), is needed for all classes but the most
-probable one, so for v <= 1/2, u >= log 2. A segment is the set of u with the same exponent and leading binary
-digits: near v = 1/2, where f bends most, segments are short, and finding the segment of a number takes a
-shift.
+f(v) = (1-v)^-gamma / (1 + gamma B(v)), B(v) = -v log v / (1-v), is needed for all classes except the most
+probable one, so for v <= 1/2, u >= log 2. Near v = 1/2, where f bends most, segments of u are short.
 """
 
 from collections.abc import Sequence
@@ -15,15 +13,12 @@ from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import LARGEST_GAMMA, SMALLEST_GAMMA
 
-LANES = 4
-"""Gammas that the kernels treat at once."""
 TERMS = 12
-"""Terms of a polynomial, a multiple of LANES."""
+"""Terms of a polynomial, a multiple of 4, which the kernels treat at once."""
 TOLERANCE = 1e-12
 """Largest relative error of f that is accepted."""
-SMALLEST_U, LARGEST_U = 0.5, 64.0
-FEWEST_DIGITS = 2
-"""Leading binary digits of the coarsest segments; gamma 5 needs 2, gamma 100 needs 5."""
+COARSEST_EDGES = (0.69, 0.84, 1.02, 1.26, 1.56, 1.95, 2.48, 3.2, 4.2, 5.9, 8.0, 11.0, 15.0, 20.0, 29.0, 64.0)
+"""Edges of the longest segments on which TERMS terms reach the tolerance for gammas from -0.5 to 5."""
 
 
 @dataclass(frozen=True)
@@ -32,35 +27,19 @@ class FocalTable:
 
     coefficients: NDArray[np.float64]
     """(segments, TERMS, gammas), of powers of t in [-1, 1]."""
-    grid: NDArray[np.float64]
-    """(segments, 3): upper end, middle, and 2 / width."""
-    shift: int
-    """A segment's number is the bits of u, shifted right by this ..."""
-    first: int
-    """... minus this."""
+    edges: NDArray[np.float64]
+    """(segments + 1,): where segments of u begin and end; t is -1 and 1 there."""
 
 
-def build(gammas: Sequence[float]) -> FocalTable:
+def focal_table(gammas: Sequence[float]) -> FocalTable:
     """Return the table with the fewest segments that is accurate for all gammas, each from -1 to 100."""
     check_gammas(gammas)
-    digits = FEWEST_DIGITS
-    table = _build(gammas, digits)
-    while _error(gammas, table) > TOLERANCE:
-        digits += 1
-        table = _build(gammas, digits)
-    return table
-
-
-def in_lanes(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return coefficients (..., segments, TERMS, gammas) as the kernels want them.
-
-    That is (..., segments, groups, TERMS, LANES): gammas in groups of LANES, the last filled up with zeros.
-    """
-    *leading, gammas = coefficients.shape
-    groups = -(-gammas // LANES)
-    padded = np.zeros((*leading, groups * LANES))
-    padded[..., :gammas] = coefficients
-    return np.ascontiguousarray(np.swapaxes(padded.reshape(*leading, groups, LANES), -3, -2))
+    edges = np.array(COARSEST_EDGES)
+    coefficients = _fitted(gammas, edges)
+    while _error(gammas, edges, coefficients) > TOLERANCE:
+        edges = np.sort(np.append(edges, (edges[1:] + edges[:-1]) / 2))
+        coefficients = _fitted(gammas, edges)
+    return FocalTable(coefficients, edges)
 
 
 def check_gammas(gammas: Sequence[float]) -> None:
@@ -78,20 +57,17 @@ def focal_factor(u: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
     return np.expm1(-gamma * np.log1p(-v) - np.log1p(gamma * v * u / -np.expm1(-u)))
 
 
-def _build(gammas: Sequence[float], digits: int) -> FocalTable:
-    octaves = int(np.log2(LARGEST_U / SMALLEST_U))
-    steps = 1.0 + np.arange(2**digits) / 2**digits
-    edges = np.append((SMALLEST_U * 2.0 ** np.arange(octaves)[:, None] * steps).ravel(), LARGEST_U)
-    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+def _fitted(gammas: Sequence[float], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return coefficients (segments, TERMS, gammas) of the interpolants at Chebyshev's nodes."""
     nodes = np.cos(np.pi * (np.arange(TERMS) + 0.5) / TERMS)
     to_powers = _powers_from_chebyshev() @ np.linalg.inv(chebyshev.chebvander(nodes, TERMS - 1))
-    coefficients = np.empty((len(middle), TERMS, len(gammas)))
-    for column, gamma in enumerate(gammas):
-        values = focal_factor(middle[:, None] + half[:, None] * nodes, gamma)
-        coefficients[:, :, column] = values @ to_powers.T
-    shift = 52 - digits
-    first = int(np.float64(SMALLEST_U).view(np.int64)) >> shift
-    return FocalTable(coefficients, np.stack([edges[1:], middle, 1 / half], axis=1), shift, first)
+    u = _points_of(edges, nodes)
+    return np.stack([focal_factor(u, gamma) @ to_powers.T for gamma in gammas], axis=2)
+
+
+def _points_of(edges: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return u at every t of every segment, (segments, t)."""
+    return (edges[1:] + edges[:-1])[:, None] / 2 + np.diff(edges)[:, None] / 2 * t
 
 
 def _powers_from_chebyshev() -> NDArray[np.float64]:
@@ -100,14 +76,15 @@ def _powers_from_chebyshev() -> NDArray[np.float64]:
     return np.array([np.pad(column, (0, TERMS - len(column))) for column in columns]).T
 
 
-def _error(gammas: Sequence[float], table: FocalTable) -> float:
-    """Return the largest relative error of f between the nodes, over u >= log 2."""
+def _error(
+    gammas: Sequence[float], edges: NDArray[np.float64], coefficients: NDArray[np.float64]
+) -> float:
+    """Return the largest relative error of f between the nodes."""
     t = np.cos(np.pi * np.arange(TERMS + 1) / TERMS)
-    u = table.grid[:, 1:2] + t / table.grid[:, 2:3]
+    u = _points_of(edges, t)
     powers = t[:, None] ** np.arange(TERMS)
     worst = 0.0
     for column, gamma in enumerate(gammas):
         exact = focal_factor(u, gamma)
-        relative = np.abs(table.coefficients[:, :, column] @ powers.T - exact) / (1.0 + exact)
-        worst = max(worst, float(np.max(relative[u >= np.log(2.0)])))
+        worst = max(worst, float(np.max(np.abs(coefficients[:, :, column] @ powers.T - exact) / (1.0 + exact))))
     return worst
