@@ -19,7 +19,7 @@ rule calibrate:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/calibrate.py"),
+        *code_version("workflow_scripts/calibrate.py", *catalogue.MODULES),
         spec=calibration_spec,
     shell:
         "python -m workflow_scripts.calibrate"

@@ -71,7 +71,7 @@ rule diagnose:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/diagnose.py"),
+        *code_version("workflow_scripts/diagnose.py", *catalogue.MODULES),
         spec=report_spec("criterion", "resamples"),
     shell:
         "python -m workflow_scripts.diagnose"
@@ -331,8 +331,6 @@ rule experiment_checks:
         *code_version("workflow_scripts/experiment_checks.py", *PUBLISHED),
     shell:
         "python -m workflow_scripts.experiment_checks"
-        " --metrics {input.metrics:q}"
-        " --runs {input.runs:q}"
         " --results results"
         " --output {output:q}"
         " > {log:q} 2>&1"

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from focalcal.calibration.catalogue import MODULES
 from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.run import calibrate, write_calibration
 from focalcal.workflow.provenance import made_by
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
 
     result = calibrate(read_logits(arguments.logits), arguments.spec)
-    origin = made_by(arguments.spec, "workflow_scripts/calibrate.py")
+    origin = made_by(arguments.spec, "workflow_scripts/calibrate.py", *MODULES)
     write_calibration(result, origin, arguments.metrics, arguments.fits, arguments.surfaces)
 
 

@@ -3,12 +3,11 @@
 from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.calibration.logits_io import read_logits
-from focalcal.common.io import write_json
+from focalcal.common.io import read_json, write_json
 from focalcal.reporting.records.diagnostics import summarise_run
 
 
@@ -20,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--fits", required=True, type=Path, help="the run's calibration fits, .json")
     parser.add_argument("--output", required=True, type=Path, help="diagnostics to write, .json")
     arguments = parser.parse_args(argv)
-    fits = json.loads(arguments.fits.read_text("utf-8"))
+    fits = read_json(arguments.fits)
     logits = read_logits(arguments.logits)
     settings = {key: arguments.spec[key] for key in ("criterion", "resamples")}
     write_json(arguments.output, summarise_run(logits, fits, **settings))

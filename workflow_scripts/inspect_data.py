@@ -4,12 +4,11 @@ from workflow_scripts.entry import start
 
 import argparse
 import csv
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from focalcal.common.io import atomic_output
+from focalcal.common.io import atomic_output, read_json
 from focalcal.data import inspection, prepared
 
 
@@ -25,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
 
     data = prepared.load_dataset(arguments.data, memory_map=True)
-    record = json.loads(arguments.record.read_text("utf-8"))
+    record = read_json(arguments.record)
     figures = [arguments.figure, arguments.figure.with_suffix(".pdf")]
     with ExitStack() as stack:
         partials = [stack.enter_context(atomic_output(path)) for path in figures]

@@ -3,13 +3,13 @@
 from workflow_scripts.entry import spec_argument, start
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from focalcal.calibration.catalogue import MODULES
 from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.tidy import as_csv
-from focalcal.common.io import write_json, write_text
+from focalcal.common.io import read_json, write_json, write_text
 from focalcal.recovery.human import read_human_labels
 from focalcal.recovery.recover import recover
 from focalcal.workflow.provenance import made_by
@@ -31,10 +31,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     human = None
     if arguments.human is not None:
         human = read_human_labels(arguments.human, logits.test.labels, logits.test.logits.shape[1])
-    fits = json.loads(arguments.fits.read_text("utf-8"))
+    fits = read_json(arguments.fits)
     result = recover(logits, arguments.spec["run"], fits, arguments.spec["bins"], human)
     write_text(arguments.metrics, as_csv(result.rows))
-    origin = made_by(arguments.spec, "workflow_scripts/recover.py")
+    origin = made_by(arguments.spec, "workflow_scripts/recover.py", *MODULES)
     write_json(arguments.record, {**result.record, **origin})
 
 

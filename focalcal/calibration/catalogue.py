@@ -105,6 +105,8 @@ METRICS = {
     for found in read_declarations(_FOLDER, "metric")
 }
 """Every metric by its id, in the order of metrics.csv: fractions or nats; an undefined one has no row."""
+MODULES = sorted({f"{entry.module.replace('.', '/')}.py" for entry in (*METHODS.values(), *METRICS.values())})
+"""Files that declare them. They are loaded by name, so rules and records add them to the digests of code."""
 CRITERIA = tuple(entry.id for entry in METRICS.values() if entry.criterion)
 """What a search can minimise on validation data."""
 

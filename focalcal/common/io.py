@@ -41,6 +41,11 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Return the content of a JSON file."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
 def _make_durable(partial: Path) -> None:
     """Flush the file to disk and give it the permissions an ordinary new file would have."""
     umask = os.umask(0)

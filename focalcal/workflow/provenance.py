@@ -25,14 +25,14 @@ def provenance(entry_point: str, packages: Sequence[str]) -> dict:
     }
 
 
-def made_by(spec: Mapping[str, Any], entry_point: str) -> dict:
+def made_by(spec: Mapping[str, Any], entry_point: str, *modules: str) -> dict:
     """Return the part of a record that says which settings and code made a result, on any machine."""
-    return {"spec": dict(spec), "provenance": {"code": code_digests(entry_point)}}
+    return {"spec": dict(spec), "provenance": {"code": code_digests(entry_point, *modules)}}
 
 
-def code_digests(entry_point: str) -> dict[str, str]:
-    """Return relative path -> digest for an entry point of this checkout and all it imports from it."""
-    return dict(line.split("=", 1) for line in code_version(ROOT, entry_point))
+def code_digests(entry_point: str, *modules: str) -> dict[str, str]:
+    """Return relative path -> digest for an entry point, modules that it loads by name, and their imports."""
+    return dict(line.split("=", 1) for line in code_version(ROOT, entry_point, *modules))
 
 
 def git_commit() -> str | None:

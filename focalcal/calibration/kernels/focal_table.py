@@ -76,9 +76,7 @@ def _powers_from_chebyshev() -> NDArray[np.float64]:
     return np.array([np.pad(column, (0, TERMS - len(column))) for column in columns]).T
 
 
-def _error(
-    gammas: Sequence[float], edges: NDArray[np.float64], coefficients: NDArray[np.float64]
-) -> float:
+def _error(gammas: Sequence[float], edges: NDArray[np.float64], coefficients: NDArray[np.float64]) -> float:
     """Return the largest relative error of f between the nodes."""
     t = np.cos(np.pi * np.arange(TERMS + 1) / TERMS)
     u = _points_of(edges, t)
@@ -86,5 +84,7 @@ def _error(
     worst = 0.0
     for column, gamma in enumerate(gammas):
         exact = focal_factor(u, gamma)
-        worst = max(worst, float(np.max(np.abs(coefficients[:, :, column] @ powers.T - exact) / (1.0 + exact))))
+        worst = max(
+            worst, float(np.max(np.abs(coefficients[:, :, column] @ powers.T - exact) / (1.0 + exact)))
+        )
     return worst

@@ -1,15 +1,15 @@
 """One tidy table from all runs, and the refusal of runs that do not belong to this configuration or code."""
 
-import csv
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from focalcal.calibration.catalogue import MODULES
 from focalcal.calibration.tidy import COLUMNS
+from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
-from focalcal.common.io import atomic_output
+from focalcal.common.io import atomic_output, read_json
 from focalcal.workflow.grid import Grid, Run
 from focalcal.workflow.provenance import code_digests
 
@@ -44,30 +44,32 @@ class Record:
         return self.content["status"] == "ok"
 
 
-class _Product(NamedTuple):
-    """A record that a job of one run leaves, and what it has to say."""
+class _JobRecord(NamedTuple):
+    """The record of one job of a run, and what it should say."""
 
     rule: str
     noun: str
     content: dict[str, Any]
     spec: dict[str, Any]
+    modules: Sequence[str] = ()
+    """Modules that the job loads by name."""
 
 
 def read_records(grid: Grid, results: Path) -> list[Record]:
     """Return each run's record in the grid's order; a UserError names the runs that are stale."""
-    records = [Record(run, _read_json(results / "runs" / run.path / "run.json")) for run in grid]
+    records = [Record(run, read_json(results / "runs" / run.path / "run.json")) for run in grid]
     stale = [
-        (record.run, product, reason)
+        (record.run, job, reason)
         for record in records
-        for product in _products(record, grid, results)
-        for reason in _staleness(record.run, product, results)
+        for job in _job_records(record, grid, results)
+        for reason in _staleness(record.run, job, results)
     ]
     if stale:
         reasons = [f"{run.path}: {reason}" for run, _, reason in stale]
-        rules = dict.fromkeys(product.rule for _, product, _ in stale)
+        rules = dict.fromkeys(job.rule for _, job, _ in stale)
         raise UserError(
             f"stale runs, made by another configuration or other code "
-            f"({_first(reasons, SHOWN_RUNS, '; ')}); allowed: records that match; run `snakemake --cores all "
+            f"({_first_of(reasons, SHOWN_RUNS, '; ')}); allowed: records that match; run `snakemake --cores all "
             f"--forcerun {' '.join(rules)}` to make them again"
         )
     return records
@@ -80,21 +82,20 @@ def write_metrics(records: list[Record], results: Path, path: Path) -> None:
         for record in records:
             if record.succeeded:
                 for stage in STAGES:
-                    target.writelines(_rows(results / stage / record.run.path / "metrics.csv"))
+                    target.writelines(_metric_lines(results / stage / record.run.path / "metrics.csv"))
 
 
 def write_runs(records: list[Record], path: Path) -> None:
-    """Write one row a run, failed ones among them: what it is, how it ended, where it ran."""
-    with atomic_output(path) as partial, partial.open("w", encoding="utf-8", newline="") as target:
-        writer = csv.DictWriter(target, RUN_COLUMNS, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        for record in records:
-            epochs = record.content["spec"].get("recipe", {}).get("epochs")
-            written = {**record.content["provenance"], **record.content, **vars(record.run)}
-            writer.writerow({**written, "epochs": epochs})
+    """Write one row per run, failed ones included: what it is, how it ended, where it ran."""
+    rows = []
+    for record in records:
+        found = {**record.content["provenance"], **record.content, **vars(record.run)}
+        found["epochs"] = record.content["spec"].get("recipe", {}).get("epochs")
+        rows.append({name: found.get(name) for name in RUN_COLUMNS})
+    write_rows(path, rows, RUN_COLUMNS)
 
 
-def _rows(path: Path) -> Iterator[str]:
+def _metric_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a stage's table below its header, which must be the one all stages share."""
     with path.open(encoding="utf-8") as source:
         header = source.readline().rstrip("\n")
@@ -105,31 +106,31 @@ def _rows(path: Path) -> Iterator[str]:
         yield from source
 
 
-def _products(record: Record, grid: Grid, results: Path) -> Iterator[_Product]:
+def _job_records(record: Record, grid: Grid, results: Path) -> Iterator[_JobRecord]:
     """Yield the records of the jobs whose numbers enter the tables, in the order they are made."""
     run = record.run
     if run.imported is None:
-        yield _Product("train", "training", record.content, grid.training_spec(run))
+        yield _JobRecord("train", "training", record.content, grid.training_spec(run))
     else:
-        yield _Product("import_logits", "import", record.content, grid.import_spec(run))
-    fits = _read_json(results / "calibration" / run.path / "fits.json")
-    yield _Product("calibrate", "calibration", fits, grid.calibration_spec(run))
-    recovery = _read_json(results / "recovery" / run.path / "recovery.json")
-    yield _Product("recover", "recovery", recovery, grid.recovery_spec(run))
+        yield _JobRecord("import_logits", "import", record.content, grid.import_spec(run))
+    fits = read_json(results / "calibration" / run.path / "fits.json")
+    yield _JobRecord("calibrate", "calibration", fits, grid.calibration_spec(run), MODULES)
+    recovery = read_json(results / "recovery" / run.path / "recovery.json")
+    yield _JobRecord("recover", "recovery", recovery, grid.recovery_spec(run), MODULES)
 
 
-def _staleness(run: Run, product: _Product, results: Path) -> Iterator[str]:
+def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[str]:
     """Yield each reason why a product does not belong to this configuration, this code or this data."""
-    content = product.content
-    settings = _differing(content.get("spec", {}), product.spec)
+    content = job.content
+    settings = _differing(content.get("spec", {}), job.spec)
     if settings:
-        yield f"its {product.noun} settings differ in {_first(settings, SHOWN_NAMES, ', ')}"
+        yield f"its {job.noun} settings differ in {_first_of(settings, SHOWN_NAMES, ', ')}"
     recorded = content.get("provenance", {}).get("code", {})
-    code = _differing(recorded, code_digests(f"workflow_scripts/{product.rule}.py"))
+    code = _differing(recorded, code_digests(f"workflow_scripts/{job.rule}.py", *job.modules))
     if code:
-        yield f"its {product.noun} code differs in {_first(code, SHOWN_NAMES, ', ')}"
-    if product.rule == "train":
-        checksum = _read_json(results / "data" / f"{run.dataset}.json")["checksum"]
+        yield f"its {job.noun} code differs in {_first_of(code, SHOWN_NAMES, ', ')}"
+    if job.rule == "train":
+        checksum = read_json(results / "data" / f"{run.dataset}.json")["checksum"]
         if content["data_checksum"] != checksum:
             yield "its data differ"
 
@@ -141,11 +142,7 @@ def _differing(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[
     return sorted(changed | (recorded.keys() ^ current.keys()))
 
 
-def _first(names: list[str], count: int, separator: str) -> str:
+def _first_of(names: list[str], count: int, separator: str) -> str:
     """Return the first names in one line, and how many there are besides."""
     more = [f"and {len(names) - count} more"] if len(names) > count else []
     return separator.join([*names[:count], *more])
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8"))

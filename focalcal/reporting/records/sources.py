@@ -1,7 +1,5 @@
 """What a table or figure is made from: the files it declares, each read once."""
 
-import csv
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from focalcal.common.csv_rows import read_rows
+from focalcal.common.io import read_json
 from focalcal.reporting.products import INPUTS, Product
 from focalcal.reporting.records import published
 from focalcal.reporting.records.measurements import Key, Summary, load_metrics, summarise
@@ -177,14 +177,3 @@ def read_runs(path: Path) -> list[dict[str, str]]:
 def run_path(row: Run) -> str:
     """Return a run's folder, relative to that of a stage."""
     return f"{row['dataset']}/{row['model']}/{row['loss']}/seed{row['seed']}"
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file as texts."""
-    with path.open(encoding="utf-8", newline="") as source:
-        return list(csv.DictReader(source))
-
-
-def read_json(path: Path) -> Any:
-    """Return the content of a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))

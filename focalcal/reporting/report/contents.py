@@ -8,10 +8,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from focalcal.calibration.catalogue import METHODS
+from focalcal.common.csv_rows import read_rows
+from focalcal.common.io import read_json
 from focalcal.reporting.html import render
 from focalcal.reporting.products import PAGES, SUFFIXES, Layout, Product
 from focalcal.reporting.records.costs import Cost, read_costs
-from focalcal.reporting.records.sources import SUCCEEDED, Sources, read_json, read_rows, read_runs
+from focalcal.reporting.records.sources import SUCCEEDED, Sources, read_runs
 from focalcal.reporting.report.images import InlineImage, read_image
 from focalcal.reporting.statistics.headline import headline
 from focalcal.workflow.grid import Grid
