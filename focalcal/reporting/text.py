@@ -1,4 +1,6 @@
-"""Numbers as people read them: true minus signs, no negative zero."""
+"""Numbers as people read them: true minus signs, no negative zero; names in the order people expect."""
+
+import re
 
 MINUS = "\N{MINUS SIGN}"
 MOST_IN_DIGITS = 1e5
@@ -28,3 +30,8 @@ def count_of(count: int, noun: str) -> str:
     """Return a count with its noun in the singular or plural: 1 run, 2 runs, 3 losses."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{count} {noun if count == 1 else plural}"
+
+
+def natural_order(name: str) -> list[str | int]:
+    """Return a sort key that puts resnet8 before resnet20 and gauss-3-300 before gauss-3-1000."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
