@@ -53,10 +53,10 @@ def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"metrics lack the columns {', '.join(missing)}; they need {', '.join(COLUMNS)}")
     wrong = frame[~np.isfinite(frame["value"].to_numpy(dtype=float))]
     if len(wrong):
-        raise ValueError(f"metrics hold a value that is not finite: {_first(wrong)}")
+        raise ValueError(f"metrics hold a value that is not finite: {_first_row(wrong)}")
     double = frame[frame.duplicated([*RUN, *SCORE, "split"])]
     if len(double):
-        raise ValueError(f"metrics hold the same score twice: {_first(double)}")
+        raise ValueError(f"metrics hold the same score twice: {_first_row(double)}")
     return frame
 
 
@@ -116,6 +116,6 @@ def _optional(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _first(rows: pd.DataFrame) -> str:
+def _first_row(rows: pd.DataFrame) -> str:
     first = rows.iloc[0]
     return ", ".join(f"{name} {first[name]}" for name in [*RUN, *SCORE, "split", "value"])

@@ -36,13 +36,13 @@ def headline(frame: pd.DataFrame, metric: str, criterion: str) -> dict[str, Any]
             **{name: sorted(frame[name].unique().tolist()) for name in ("dataset", "model", "loss")},
             "seeds": int(frame.groupby(SETTING)["seed"].nunique().max()) if len(frame) else 0,
         },
-        "means": _means(rows, fits, shown),
-        "best_as_trained": _best_as_trained(rows, shown),
+        "means": _mean_scores(rows, fits, shown),
+        "best_as_trained": _best_losses(rows, shown),
         "comparison": None if comparison is None else _comparison(comparison, shown),
     }
 
 
-def _means(rows: pd.DataFrame, fits: dict[str, str], metric: Metric) -> list[dict[str, Any]]:
+def _mean_scores(rows: pd.DataFrame, fits: dict[str, str], metric: Metric) -> list[dict[str, Any]]:
     """Return the mean score of each compared calibrator over the runs that have all of them."""
     methods = [method for method in COMPARED if method in fits]
     sides = [
@@ -66,7 +66,7 @@ def _means(rows: pd.DataFrame, fits: dict[str, str], metric: Metric) -> list[dic
     ]
 
 
-def _best_as_trained(rows: pd.DataFrame, metric: Metric) -> list[dict[str, str]]:
+def _best_losses(rows: pd.DataFrame, metric: Metric) -> list[dict[str, str]]:
     """Return the loss with the lowest score as trained for each dataset and model, beside cross-entropy."""
     raw = rows[rows["method"] == "none"].groupby(SETTING)["value"].mean().reset_index()
     found = []
@@ -90,7 +90,7 @@ def _comparison(comparison: PairedComparison, metric: Metric) -> dict[str, Any]:
     first, second = (METHODS[method].label for method in HEADLINE)
     return {
         "verdict": outcome,
-        "answer": _answer(outcome, metric.name),
+        "answer": _short_answer(outcome, metric.name),
         "difference": f"{format_number(difference, metric.decimals + 1, signed=True)}{unit}",
         "outcomes": {name: getattr(comparison, name) for name in ("wins", "ties", "losses")},
         "detail": describe(comparison, first, second, f"test {metric.name}", scale=metric.factor, unit=unit),
@@ -101,7 +101,7 @@ def _shown(value: float, metric: Metric) -> str:
     return format_number(value * metric.factor, metric.decimals)
 
 
-def _answer(outcome: str, label: str) -> str:
+def _short_answer(outcome: str, label: str) -> str:
     """Return the short answer to "is FTS better than TS here?"."""
     return {
         LOWER: f"Yes: FTS has the lower test {label}, beyond chance over these runs.",

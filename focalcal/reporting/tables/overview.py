@@ -1,12 +1,15 @@
 """One row per dataset, model and training loss: scores as trained and after each shown calibrator."""
 
+from collections.abc import Mapping, Sequence
+
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import chosen_fits, sorted_settings
+from focalcal.reporting.records.measurements import Key, Summary, chosen_fits, sorted_settings
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.cells import (
     BRACKETS_NOTE,
     DATASET_MODEL,
+    Cells,
     is_fitted,
     mark_best,
     number_column,
@@ -30,41 +33,30 @@ PSI_NOTE = "Ψ is applied if the loss has one known gamma; for cross-entropy it 
 def overview(sources: Sources) -> Table | None:
     """Return accuracy, then the report's metric and log-loss, as trained and after each shown calibrator.
 
-    The metric is that of the fit chosen by the report's criterion, log-loss that of the fit chosen by it.
+    The metric is that of the fit chosen by the report's criterion, log-loss that of the fit chosen by
+    log-loss.
     """
-    scores, frame = sources.scores, sources.metrics
+    frame = sources.metrics
     blocks = {sources.metric: sources.criterion}
     if "nll" in set(frame["criterion"]):
         blocks.setdefault("nll", "nll")
     fits = {
-        name: [pair for pair in chosen_fits(frame, criterion) if METHODS[pair[0]].shown]
-        for name, criterion in blocks.items()
+        name: [
+            pair for pair in chosen_fits(frame[frame["metric"] == name], chosen_by) if METHODS[pair[0]].shown
+        ]
+        for name, chosen_by in blocks.items()
     }
     rows, used = [], []
-    for setting in sorted_settings(scores):
+    for setting in sorted_settings(sources.scores):
         found = {
-            name: {method: scores.get((*setting, method, criterion, name)) for method, criterion in pairs}
+            (name, method): score
             for name, pairs in fits.items()
+            for method, criterion in pairs
+            if (score := sources.scores.get((*setting, method, criterion, name))) is not None
         }
-        present = [score for block in found.values() for score in block.values() if score is not None]
-        if not present:
-            continue
-        used += present
-        dataset, model, loss = setting
-        row = {
-            "dataset": dataset,
-            "model": model,
-            "loss_name": loss_label(loss),
-            "loss": loss,
-            "seeds": seeds_text(present),
-            **score_cell("accuracy", scores.get((*setting, "none", "", "accuracy")), METRICS["accuracy"]),
-        }
-        for name, block in found.items():
-            for method, score in block.items():
-                key = f"{name}_{method}"
-                row |= score_cell(key, score, METRICS[name], fitted=is_fitted(method)) | {f"{key}_best": None}
-            mark_best([(row, f"{name}_{method}") for method in block], METRICS[name])
-        rows.append(row)
+        if found:
+            used += found.values()
+            rows.append(_overview_row(setting, found, fits, sources.scores))
     if not rows:
         return None
     methods = [method for method, _ in fits[sources.metric]]
@@ -97,3 +89,29 @@ def overview(sources: Sources) -> Table | None:
             spread_note(used),
         ),
     )
+
+
+def _overview_row(
+    setting: tuple[str, str, str],
+    found: Mapping[tuple[str, str], Summary],
+    fits: Mapping[str, Sequence[tuple[str, str]]],
+    scores: Mapping[Key, Summary],
+) -> Cells:
+    """Return a setting's scores by metric and method, the best of each metric marked."""
+    dataset, model, loss = setting
+    row = {
+        "dataset": dataset,
+        "model": model,
+        "loss_name": loss_label(loss),
+        "loss": loss,
+        "seeds": seeds_text(found.values()),
+        **score_cell("accuracy", scores.get((*setting, "none", "", "accuracy")), METRICS["accuracy"]),
+    }
+    for name, pairs in fits.items():
+        metric = METRICS[name]
+        for method, _ in pairs:
+            key = f"{name}_{method}"
+            row |= score_cell(key, found.get((name, method)), metric, fitted=is_fitted(method))
+            row[f"{key}_best"] = None
+        mark_best([(row, f"{name}_{method}") for method, _ in pairs], metric)
+    return row
