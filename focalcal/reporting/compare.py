@@ -1,22 +1,23 @@
 """What changed between two results folders: configuration, code, runs, numbers, verdicts on claims."""
 
-import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS
+from focalcal.common.csv_rows import read_rows
 from focalcal.common.errors import UserError
-from focalcal.reporting.records.files import read_record, read_runs
-from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics
+from focalcal.common.io import read_json
+from focalcal.reporting.records.measurements import RUN, SETTING, chosen_fits, load_metrics
+from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.statistics.tests import compare_runs
 from focalcal.reporting.statistics.wording import verdict
-from focalcal.reporting.tables.cells import number
-from focalcal.reporting.tables.overview import SCALES, chosen_fits, method_name, metric_name
+from focalcal.reporting.text import MINUS, format_number
 
-COMPARED_METRICS = ("accuracy", "nll", "ece", "adaece")
+COMPARED_METRICS = ("accuracy", *CRITERIA)
 MOST_LISTED = 12
 SCORE = [*RUN, "method", "criterion", "metric"]
 ABSENT = "absent"
@@ -26,14 +27,14 @@ NUMBER_COLUMNS = (
     "Runs",
     "First",
     "Second",
-    "Second \N{MINUS SIGN} first",
+    f"Second {MINUS} first",
     "Lower / equal / higher",
     "What follows",
 )
 
 
 def compare_folders(first: Path, second: Path) -> str:
-    """Return the differences as Markdown; a UserError names a folder that is no finished results folder."""
+    """Return the differences as Markdown. Raise UserError if a folder is not a finished results folder."""
     for folder in (first, second):
         if not (folder / "tables" / "metrics.csv").is_file():
             raise UserError(
@@ -53,33 +54,33 @@ def compare_folders(first: Path, second: Path) -> str:
 
 
 def config_changes(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> list[str]:
-    """Return one line a key whose value differs."""
+    """Return one line per key whose value differs."""
     if first is None or second is None:
         return ["Unknown: a folder has no config.json (it is written with the report)."]
     return _changed(dict(_flatten(first)), dict(_flatten(second)))
 
 
 def code_changes(first: Mapping[str, set[str]], second: Mapping[str, set[str]]) -> list[str]:
-    """Return one line a module whose digests, over all runs, differ."""
+    """Return one line per module whose digests, over all runs, differ."""
     sides = [{path: ", ".join(sorted(found)) for path, found in side.items()} for side in (first, second)]
     return _changed(*sides)
 
 
 def run_changes(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Return one line a run that only one folder has, or that ended differently."""
+    """Return one line per run that only one folder has, or that ended differently."""
     return _changed(first, second)
 
 
 def claim_changes(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Return one line a claim whose verdict differs."""
+    """Return one line per claim whose verdict differs."""
     return _changed(first, second)
 
 
 def number_changes(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
-    """Return a table of mean test scores over the runs both have, and the settings that changed most.
+    """Return a table of mean test scores over the runs that both have, and the settings that changed most.
 
-    Differences are second - first; a run counts as changed where they differ beyond rounding. What follows is
-    said of the second: it is only meant where the two differ in something other than the seed.
+    Differences are second - first; a run counts as changed if they differ beyond rounding. The verdict is
+    about the second folder; it has a meaning only if the two differ in something other than the seed.
     """
     both = first.merge(second, on=SCORE, suffixes=("_first", "_second"))
     if both.empty:
@@ -102,17 +103,17 @@ def number_changes(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
 
 
 def _score_line(metric: str, method: str, rows: pd.DataFrame) -> str:
-    scale = SCALES[metric]
+    shown = METRICS[metric]
     groups = list(rows[SETTING].itertuples(index=False, name=None))
     comparison = compare_runs(rows["value_second"].to_numpy(), rows["value_first"].to_numpy(), groups)
-    means = rows.groupby(SETTING)[["value_first", "value_second"]].mean().mean() * scale.factor
+    means = rows.groupby(SETTING)[["value_first", "value_second"]].mean().mean() * shown.factor
     cells = [
-        scale.label,
-        method_name(method),
+        shown.heading,
+        METHODS[method].label,
         str(comparison.runs),
-        number(means["value_first"], scale.decimals + 1),
-        number(means["value_second"], scale.decimals + 1),
-        number(comparison.mean_difference * scale.factor, scale.decimals + 1, signed=True),
+        format_number(means["value_first"], shown.decimals + 1),
+        format_number(means["value_second"], shown.decimals + 1),
+        format_number(comparison.mean_difference * shown.factor, shown.decimals + 1, signed=True),
         f"{comparison.wins} / {comparison.ties} / {comparison.losses}",
         verdict(comparison),
     ]
@@ -128,13 +129,14 @@ def _largest(both: pd.DataFrame) -> list[str]:
     means["change"] = ((means["value_second"] - means["value_first"]).abs() / base).fillna(0.0)
     lines = []
     for row in means.sort_values("change", ascending=False).head(MOST_LISTED).itertuples():
-        scale = SCALES[row.metric]
+        shown = METRICS[row.metric]
         values = " → ".join(
-            number(value * scale.factor, scale.decimals + 1) for value in (row.value_first, row.value_second)
+            format_number(value * shown.factor, shown.decimals + 1)
+            for value in (row.value_first, row.value_second)
         )
-        chosen = f" by {metric_name(row.criterion)}" if row.criterion in SCALES else ""
-        fit = method_name(row.method) + chosen
-        lines.append(f"- {row.dataset}/{row.model}/{row.loss}, {fit}: {scale.label} {values}")
+        chosen = f" by {METRICS[row.criterion].name}" if row.criterion in METRICS else ""
+        fit = METHODS[row.method].label + chosen
+        lines.append(f"- {row.dataset}/{row.model}/{row.loss}, {fit}: {shown.heading} {values}")
     return lines
 
 
@@ -160,13 +162,13 @@ def _flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 def _config(folder: Path) -> dict[str, Any] | None:
     path = folder / "config.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return read_json(path) if path.is_file() else None
 
 
 def _codes(folder: Path) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for run in read_runs(folder / "tables" / "runs.csv"):
-        record = read_record(folder, run)
+        record = read_json(folder / "runs" / run["path"] / "run.json")
         for path, digest in record["provenance"].get("code", {}).items():
             found.setdefault(path, set()).add(digest)
     return found
@@ -183,8 +185,4 @@ def _scores(folder: Path) -> pd.DataFrame:
 
 def _verdicts(folder: Path) -> dict[str, str]:
     path = folder / "tables" / "claims.csv"
-    if not path.is_file():
-        return {}
-    with path.open(encoding="utf-8", newline="") as source:
-        rows: Sequence[dict[str, str]] = list(csv.DictReader(source))
-    return {row["id"]: row["verdict"] for row in rows}
+    return {row["id"]: row["verdict"] for row in read_rows(path)} if path.is_file() else {}

@@ -1,43 +1,39 @@
 """A compact copy of a finished results folder, small enough to be kept under version control.
 
-It has the layout of a results folder, so that `workflow_scripts.compare` takes it for one.
+It has the layout of a results folder, so `workflow_scripts.compare` accepts it.
 """
 
 import csv
-import json
 import shutil
 import tempfile
 from dataclasses import asdict, fields
 from pathlib import Path
 
 from focalcal.common.errors import UserError
-from focalcal.common.io import write_json
-from focalcal.reporting.layout import Places
+from focalcal.common.io import read_json, write_json
+from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.costs import Cost, read_costs
-from focalcal.reporting.records.files import read_record, read_runs
+from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.images import reduced_png
 from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 
-RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md", "headline.json")
-TABLES = (
-    *("overview", "comparisons", "samples", "ranking", "optimism", "k24_table1"),
-    *("m20_ece", "m20_adaece", "m20_nll", "m20_error"),
-)
+RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md")
+TABLES = tuple(made.name for made in PRODUCTS if made.kind == "table" and made.stage == "reporting")
 FIGURES = ("calibration_error",)
-PLACE_FIGURES = ("reliability", "temperature", "relation", "training")
+DATASET_MODEL_FIGURES = ("reliability", "temperature", "relation", "training")
 SUMMARY = (
     *("status", "message", "seed", "device", "threads", "epochs", "parameters", "images_per_second"),
     *("wall_seconds", "final", "data_checksum"),
 )
 ORIGIN = ("git_commit", "python", "packages", "code")
-"""What a run's summary keeps of where it comes from: not the machine it happened to run on."""
+"""What a run's summary keeps of its provenance: not the machine it ran on."""
 
 
 def write_snapshot(results: Path, target: Path) -> None:
-    """Copy configuration, scores, claims, main tables and figures, run summaries and costs to a new folder.
+    """Copy configuration, scores, claims, tables, main figures, run summaries and costs to a new folder.
 
-    A UserError names what is in the way: a target that exists, or a product that is missing.
+    Raise UserError if the target exists or a product is missing.
     """
     if target.exists():
         raise UserError(f"{target} exists; remove it, or name a folder that does not exist")
@@ -54,19 +50,19 @@ def write_snapshot(results: Path, target: Path) -> None:
 
 
 def _fill(target: Path, results: Path) -> None:
-    config = json.loads((results / "config.json").read_text(encoding="utf-8"))
-    places = Places(build_grid(config, ROOT))
+    runs = build_grid(read_json(results / "config.json"), ROOT)
+    trained = sorted({f"{run.dataset}/{run.model}" for run in runs if run.imported is None})
     names = ["config.json", *(f"tables/{name}" for name in RECORDS)]
     names += [f"tables/{name}.{suffix}" for name in TABLES for suffix in ("csv", "md")]
     for name in names:
         _copied(results, target, name)
-    figures = [*FIGURES, *(f"{figure}/{place}" for figure in PLACE_FIGURES for place in places.trained)]
+    figures = [*FIGURES, *(f"{name}/{pair}" for name in DATASET_MODEL_FIGURES for pair in trained)]
     for figure in figures:
         path = target / "figures" / f"{figure}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(reduced_png(results / "figures" / f"{figure}.png"))
     for run in read_runs(results / "tables" / "runs.csv"):
-        record = read_record(results, run)
+        record = read_json(results / "runs" / run["path"] / "run.json")
         summary = {key: record[key] for key in SUMMARY if key in record}
         summary["provenance"] = {
             key: record["provenance"][key] for key in ORIGIN if key in record["provenance"]

@@ -1,4 +1,6 @@
-"""Numbers as people read them: true minus signs, no negative zero, units that suit."""
+"""Numbers, counts and names as people read them."""
+
+import re
 
 MINUS = "\N{MINUS SIGN}"
 MOST_IN_DIGITS = 1e5
@@ -37,3 +39,8 @@ def format_duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def natural_order(name: str) -> list[str | int]:
+    """Return a sort key that puts resnet8 before resnet20 and gauss-3-300 before gauss-3-1000."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]

@@ -69,8 +69,8 @@ def read_records(grid: Grid, results: Path) -> list[Record]:
         rules = dict.fromkeys(job.rule for _, job, _ in stale)
         raise UserError(
             f"stale runs, made by another configuration or other code "
-            f"({_first_of(reasons, SHOWN_RUNS, '; ')}); allowed: records that match; run `snakemake --cores all "
-            f"--forcerun {' '.join(rules)}` to make them again"
+            f"({_first_of(reasons, SHOWN_RUNS, '; ')}); allowed: records that match; run `snakemake --cores "
+            f"all --forcerun {' '.join(rules)}` to make them again"
         )
     return records
 

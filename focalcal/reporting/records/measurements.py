@@ -1,14 +1,15 @@
 """The tidy metrics of all runs: read, checked, and summarised over seeds."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.tidy import COLUMNS
-from focalcal.common.errors import UserError
-from focalcal.training.catalogue import LOSSES, parse_loss
+from focalcal.training.appearance import loss_order
 
 RUN = ["dataset", "model", "loss", "seed"]
 SETTING = ["dataset", "model", "loss"]
@@ -26,7 +27,7 @@ class Summary:
     temperature: float | None
     """Mean over seeds; None for methods without one."""
     gammas: tuple[float, float] | None
-    """Least and greatest over seeds; None for methods without one."""
+    """Smallest and largest over seeds; None for methods without one."""
 
 
 Key = tuple[str, str, str, str, str, str]
@@ -46,16 +47,16 @@ def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame; a ValueError names a missing column, a value that is not finite or a double."""
+    """Return the frame. Raise ValueError if a column is missing, a value not finite or a score repeated."""
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
         raise ValueError(f"metrics lack the columns {', '.join(missing)}; they need {', '.join(COLUMNS)}")
     wrong = frame[~np.isfinite(frame["value"].to_numpy(dtype=float))]
     if len(wrong):
-        raise ValueError(f"metrics hold a value that is not finite: {_first(wrong)}")
+        raise ValueError(f"metrics hold a value that is not finite: {_first_row(wrong)}")
     double = frame[frame.duplicated([*RUN, *SCORE, "split"])]
     if len(double):
-        raise ValueError(f"metrics hold the same score twice: {_first(double)}")
+        raise ValueError(f"metrics hold the same score twice: {_first_row(double)}")
     return frame
 
 
@@ -86,19 +87,35 @@ def summarise(frame: pd.DataFrame, split: str = "test") -> dict[Key, Summary]:
     }
 
 
-def loss_order(loss: str) -> tuple[int, float, float, str]:
-    """Return a sort key: the catalogue's order of losses, then gamma, then smoothing; unknown names last."""
-    try:
-        parsed = parse_loss(loss)
-    except UserError:
-        return len(LOSSES), 0.0, 0.0, loss
-    return list(LOSSES).index(parsed.kind), parsed.gamma or 0.0, parsed.epsilon, loss
+def criterion_of(criteria: set[str], criterion: str) -> str | None:
+    """Return the criterion whose fit represents a method: none, `criterion`, or the only one; else None."""
+    if "" in criteria:
+        return ""
+    if criterion in criteria:
+        return criterion
+    return next(iter(criteria)) if len(criteria) == 1 else None
+
+
+def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
+    """Return (method, criterion) of the fit that represents each method, in the catalogue's order."""
+    order = {method: position for position, method in enumerate(METHODS)}
+    found = []
+    for method, criteria in frame.groupby("method")["criterion"].unique().items():
+        chosen = criterion_of(set(criteria), criterion)
+        if chosen is not None:
+            found.append((method, chosen))
+    return sorted(found, key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
+
+
+def sorted_settings(scores: Iterable[Key]) -> list[tuple[str, str, str]]:
+    """Return each dataset, model and loss that has scores, losses in the suite's order."""
+    return sorted({key[:3] for key in scores}, key=lambda setting: (*setting[:2], loss_order(setting[2])))
 
 
 def _optional(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _first(rows: pd.DataFrame) -> str:
+def _first_row(rows: pd.DataFrame) -> str:
     first = rows.iloc[0]
     return ", ".join(f"{name} {first[name]}" for name in [*RUN, *SCORE, "split", "value"])

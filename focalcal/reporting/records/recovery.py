@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from focalcal.common.errors import UserError
-from focalcal.reporting.records.measurements import loss_order
 from focalcal.reporting.recovery_layout import sweep_group
+from focalcal.training.appearance import loss_order
 from focalcal.training.catalogue import parse_loss
 
 CONFIDENCE = 0.95

@@ -1,11 +1,22 @@
-"""From the tidy metrics to paired comparisons, rankings and the optimism of selection."""
+"""Paired comparisons, rankings and selection optimism from the tidy metrics."""
 
 from collections.abc import Sequence
 
 import pandas as pd
 
-from focalcal.reporting.records.measurements import RUN, SETTING, loss_order
+from focalcal.calibration.catalogue import METHODS
+from focalcal.reporting.records.measurements import RUN, SETTING, chosen_fits
 from focalcal.reporting.statistics.tests import PairedComparison, Ranking, adjust, compare_runs, rank_methods
+from focalcal.training.appearance import loss_order
+
+HEADLINE = ("fts", "ts")
+"""The pair that the report opens with, also compared dataset by dataset and loss by loss."""
+
+
+def compared_pairs() -> list[tuple[str, str]]:
+    """Return each method with each one that its declaration compares it with, the headline pair first."""
+    pairs = [(method.id, other) for method in METHODS.values() for other in method.compared_with]
+    return list(dict.fromkeys([HEADLINE, *pairs]))
 
 
 def paired_scores(
@@ -15,7 +26,7 @@ def paired_scores(
     metric: str,
     split: str = "test",
 ) -> pd.DataFrame:
-    """Return one row a run that has both scores: dataset, model, loss, seed, first, second.
+    """Return one row per run that has both scores: dataset, model, loss, seed, first, second.
 
     `first` and `second` are (method, criterion) pairs, such as ("fts", "adaece") and ("ts", "adaece").
     """
@@ -40,7 +51,7 @@ def compare_methods(
 ) -> PairedComparison | None:
     """Return the comparison over all runs that have both scores, seeds resampled within their setting.
 
-    None where no run has both.
+    None if no run has both.
     """
     scores = paired_scores(frame, first, second, metric, split)
     if scores.empty:
@@ -76,10 +87,10 @@ def compare_by(
 def score_matrix(
     frame: pd.DataFrame, methods: Sequence[tuple[str, str]], metric: str, *, split: str = "test"
 ) -> pd.DataFrame:
-    """Return scores with a row a block (dataset, model, seed) and a column a combination `loss / method`.
+    """Return scores, one row per block (dataset, model, seed), one column per combination `loss / method`.
 
-    Only what is comparable stays: combinations every dataset and model has, then the blocks that have all of
-    those. `methods` are (method, criterion) pairs.
+    Only what is comparable is kept: combinations that every dataset and model has, then the blocks that have
+    all of those. `methods` are (method, criterion) pairs.
     """
     wanted = set(methods)
     rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
@@ -92,6 +103,16 @@ def score_matrix(
     return matrix.loc[:, somewhere[somewhere].index].dropna().sort_index()
 
 
+def ranking_of(frame: pd.DataFrame, metric: str, criterion: str) -> Ranking | None:
+    """Return the ranking of losses x shown calibrators that apply to all losses; None if too few compare."""
+    fits = [
+        (method, chosen)
+        for method, chosen in chosen_fits(frame, criterion)
+        if METHODS[method].shown and not METHODS[method].needs_training_gamma
+    ]
+    return rank_combinations(frame, fits, metric)
+
+
 def rank_combinations(
     frame: pd.DataFrame,
     methods: Sequence[tuple[str, str]],
@@ -102,7 +123,7 @@ def rank_combinations(
 ) -> Ranking | None:
     """Return the ranking of losses x calibrators for a critical-difference diagram.
 
-    None where fewer than 3 combinations or fewer than 2 blocks are comparable.
+    None if fewer than 3 combinations or fewer than 2 blocks are comparable.
     """
     matrix = score_matrix(frame, methods, metric, split=split)
     blocks, combinations = matrix.shape
@@ -112,10 +133,10 @@ def rank_combinations(
 
 
 def selection_optimism(frame: pd.DataFrame, *, validation: str = "val", test: str = "test") -> pd.DataFrame:
-    """Return for each selected (gamma, T) its score on the split it was selected on beside the one on test.
+    """Return the score of each chosen fit on the split it was chosen on, and on test data.
 
-    One row a run, method and criterion that was fitted: the score is the criterion's own metric, and optimism
-    is test - validation (positive: selection flattered itself).
+    One row per run, method and criterion: the score is the criterion's own metric, and optimism is test minus
+    validation (positive: the fit looked better than it is).
     """
     rows = frame[(frame["criterion"] != "") & (frame["criterion"] == frame["metric"])]
     keys = [*RUN, "method", "criterion"]

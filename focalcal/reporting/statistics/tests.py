@@ -4,7 +4,7 @@ Scores are losses throughout: lower is better, and a difference is `first - seco
 speaks for `first`. Every random step takes a seed; the same arguments give the same result.
 """
 
-# scipy.stats is imported where it is used: it costs a second, and one small job a run needs none of it.
+# scipy.stats is imported where it is used: it takes a second, and the many small jobs do not need it.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -30,12 +30,12 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class PairedComparison:
-    """What the runs at hand say about `first` against `second` (differences are first - second)."""
+    """What the available runs say about `first` against `second` (differences are first - second)."""
 
     runs: int
     groups: int
     mean_difference: float
-    interval: Interval | None  # None: some group has a single run, so that its spread is unknown
+    interval: Interval | None  # None: some group has a single run, so its spread is unknown
     wins: int
     ties: int
     losses: int
@@ -184,7 +184,7 @@ def wilcoxon_p(differences: np.ndarray) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test of differences float (n,) against zero.
 
     Zeros are dropped and tied magnitudes share their mean rank. Exact (the distribution over all 2^n signs of
-    the ranks at hand) up to EXACT_WILCOXON_LIMIT differences, the normal approximation beyond. 1 if none is
+    the observed ranks) up to EXACT_WILCOXON_LIMIT differences, the normal approximation beyond. 1 if none is
     left.
     """
     from scipy import stats  # noqa: PLC0415

@@ -1,82 +1,100 @@
-"""Fits that stopped at an end of what was searched: a better one may lie beyond."""
+"""Fits that stopped at the boundary of the search grid: a better fit may lie beyond."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
-from typing import Any
+from collections.abc import Sequence
+
+import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.reporting.records.measurements import loss_order
-from focalcal.reporting.tables.cells import GAMMA, loss_name, short_number
-from focalcal.reporting.tables.formats import Cell, Column, Row, Table
-from focalcal.reporting.tables.overview import SCALES, method_name, metric_name
+from focalcal.reporting.products import table
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.tables.cells import (
+    DATASET_MODEL,
+    Cells,
+    cell,
+    criterion_name,
+    number_column,
+    value_cell,
+)
+from focalcal.reporting.tables.table import Column, Table, frame_of
+from focalcal.reporting.text import format_short
+from focalcal.training.appearance import GAMMA, loss_label, loss_order
 
-PARAMETERS = {"temperature": "T", "gamma": GAMMA}
-"""Symbols of parameters."""
-ENDS = {"low": "lowest", "high": "highest"}
+SYMBOLS = {"temperature": "T", "gamma": GAMMA}
+BOUNDARIES = {"low": "lowest", "high": "highest"}
+FIELDS = (
+    *("dataset", "model", "loss", "loss_name", "method", "method_name", "criterion", "parameter"),
+    *("edge_value", "end", "fits_stopped", "fits_all", "seeds"),
+)
+"""Columns of the CSV."""
 COLUMNS = (
-    Column("dataset", "Dataset", merge=True),
-    Column("model", "Model", merge=True),
-    Column("loss", "Loss id", hidden=True),
-    Column("loss_name", "Training loss"),
-    Column("method", "Method id", hidden=True),
-    Column("method_name", "Calibrator"),
-    Column("criterion", "Chosen by"),
-    Column("parameter", "Parameter"),
-    Column("edge", "Stopped at", ("value",)),
-    Column("end", "Of all searched"),
-    Column("fits", "Fits", ("stopped", "all")),
-    Column("seeds", "Seeds"),
+    *DATASET_MODEL,
+    Column("Training loss", "loss_name"),
+    Column("Calibrator", "method_name"),
+    Column("Chosen by", "criterion"),
+    Column("Parameter", "parameter"),
+    number_column("edge", "Stopped at", "value"),
+    Column("Boundary", "end"),
+    number_column("fits", "Fits", "stopped"),
+    Column("Seeds", "seeds"),
 )
 
 
-def bound_hits_table(fitted: Iterable[tuple[Mapping[str, str], Sequence[Mapping[str, Any]]]]) -> Table:
-    """Return a row a setting, calibrator, criterion and end at which fits stopped, with the seeds of these.
-
-    `fitted` gives each run (a row of runs.csv) with its fits.
-    """
+@table(
+    page="calibration",
+    order=76,
+    heading="Fits at the boundary of the search grid",
+    caption="Fits with a parameter at the lowest or highest value that was searched: a sign to widen the "
+    "grid.",
+    inputs=("runs", "fits"),
+)
+def bound_hits(sources: Sources) -> Table | None:
+    """Return one row per setting, calibrator, criterion and boundary that was hit, with the seeds."""
     searched: Counter[tuple] = Counter()
     seeds: dict[tuple, list[str]] = defaultdict(list)
     stopped = 0
-    for run, fits in fitted:
+    for run, fits in sources.fits:
         for fit in fits:
             if fit["criterion"] is None:
                 continue
             setting = (run["dataset"], run["model"], run["loss"], fit["method"], fit["criterion"])
             searched[setting] += 1
             stopped += bool(fit["boundaries"])
-            for parameter, end in fit["boundaries"].items():
-                value = fit["parameters"][parameter]
-                seeds[(*setting, parameter, end, value)].append(run["seed"])
-    ordered = sorted(seeds, key=_order)
-    groups = groupby(ordered, key=lambda hit: hit[:2])
+            for parameter, boundary in fit["boundaries"].items():
+                seeds[(*setting, parameter, boundary, fit["parameters"][parameter])].append(run["seed"])
+    if not searched:
+        return None
+    rows = [_hit_row(hit, seeds[hit], searched[hit[:5]]) for hit in sorted(seeds, key=_hit_order)]
     return Table(
-        name="bound_hits",
-        title="Fits whose temperature or gamma is the lowest or highest that was searched",
+        title="Fits with a parameter at the lowest or highest value that was searched",
+        frame=frame_of(rows) if rows else pd.DataFrame(columns=FIELDS),
         columns=COLUMNS,
-        groups=tuple(
-            tuple(_row(hit, seeds[hit], searched[hit[:5]]) for hit in members) for _, members in groups
-        ),
+        group=lambda row: (row["dataset"], row["model"]),
         notes=(
-            f"Of {searched.total()} fits, {stopped or 'none'} stopped at an end of what was searched.",
-            "Beyond an end may lie a better fit: widen temperatures or gammas of the calibration settings.",
+            f"Of {searched.total()} fits, {stopped or 'none'} stopped at the boundary of the search grid.",
+            "A better fit may lie beyond: widen the temperatures or gammas of the calibration settings.",
         ),
     )
 
 
-def _row(hit: tuple, seeds: Sequence[str], searched: int) -> Row:
-    dataset, model, loss, method, criterion, parameter, end, value = hit
-    return (
-        *(Cell(text) for text in (dataset, model, loss, loss_name(loss), method, method_name(method))),
-        Cell(metric_name(criterion) if criterion in SCALES else f"{criterion} loss"),
-        Cell(PARAMETERS.get(parameter, parameter)),
-        Cell(short_number(value), (value,)),
-        Cell(ENDS[end]),
-        Cell(f"{len(seeds)} of {searched}", (len(seeds), searched)),
-        Cell(", ".join(seeds)),
-    )
+def _hit_row(hit: tuple, seeds: Sequence[str], searched: int) -> Cells:
+    dataset, model, loss, method, criterion, parameter, boundary, value = hit
+    return {
+        "dataset": dataset,
+        "model": model,
+        "loss": loss,
+        "loss_name": loss_label(loss),
+        "method": method,
+        "method_name": METHODS[method].label,
+        "criterion": criterion_name(criterion),
+        "parameter": SYMBOLS.get(parameter, parameter),
+        **value_cell("edge", "value", value, format_short(value)),
+        "end": BOUNDARIES[boundary],
+        **cell("fits", f"{len(seeds)} of {searched}", ("stopped", "all"), (len(seeds), searched)),
+        "seeds": ", ".join(seeds),
+    }
 
 
-def _order(hit: tuple) -> tuple:
+def _hit_order(hit: tuple) -> tuple:
     dataset, model, loss, method, *rest = hit
     return dataset, model, loss_order(loss), list(METHODS).index(method), rest

@@ -3,7 +3,7 @@
 The frame is the CSV. Columns whose names begin with an underscore serve formats only and are not written.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -68,12 +68,15 @@ class Table:
     group: Callable[[Row], Any] = lambda _row: None
     notes: tuple[str, ...] = ()
 
-    def groups(self) -> list[list[list[Cell]]]:
-        """Return the cells as people see them, by group and row."""
-        rows = self.frame.to_dict("records")
-        return [list(self._cells(list(members))) for _, members in groupby(rows, self.group)]
+    def groups(self, *, merged: bool = True) -> list[list[list[Cell]]]:
+        """Return the cells as people see them, by group and row.
 
-    def _cells(self, rows: Sequence[Row]) -> Iterator[list[Cell]]:
+        With `merged`, repeated texts of `merge` columns are blank; a table that readers sort needs all.
+        """
+        rows = self.frame.to_dict("records")
+        return [list(self._cells(members, merged)) for _, members in groupby(rows, self.group)]
+
+    def _cells(self, rows: Iterable[Row], merged: bool) -> Iterator[list[Cell]]:
         above: list[str] = []
         for row in rows:
             texts = [
@@ -85,7 +88,7 @@ class Table:
                     self.columns, texts, self._repeated(texts, above), strict=True
                 )
             ]
-            above = texts
+            above = texts if merged else []
 
     def _repeated(self, texts: Sequence[str], above: Sequence[str]) -> Iterator[bool]:
         """Yield for each cell whether it repeats the row above; a change shows merged columns after it."""

@@ -5,8 +5,10 @@ from focalcal.reporting.records.measurements import (
     COLUMNS,
     Summary,
     check_metrics,
+    chosen_fits,
+    criterion_of,
     load_metrics,
-    loss_order,
+    sorted_settings,
     summarise,
 )
 
@@ -67,28 +69,37 @@ def test_the_same_score_twice_is_an_error(frame):
         check_metrics(pd.concat([frame, frame.head(1)]))
 
 
-def test_losses_are_ordered_as_in_the_catalogue():
-    losses = [
-        "mine",
-        "focal-10",
-        "adafocal",
-        "focal-2+ls-0.1",
-        "focal-2",
-        "brier",
-        "ce",
-        "ls-0.1",
-        "ls-0.05",
-        "flsd-53",
+@pytest.mark.parametrize(
+    ("criteria", "chosen"), [({""}, ""), ({"nll", "ece"}, "ece"), ({"nll"}, "nll"), ({"nll", "adaece"}, None)]
+)
+def test_one_fit_represents_a_method(criteria, chosen):
+    assert criterion_of(criteria, "ece") == chosen
+
+
+def test_fits_come_in_the_catalogues_order():
+    pairs = [
+        ("theirs", ""),
+        ("psi", ""),
+        ("fts", "nll"),
+        ("fts", "ece"),
+        ("fts-continuous", "nll"),
+        ("none", ""),
     ]
-    assert sorted(losses, key=loss_order) == [
-        "ce",
-        "focal-2",
-        "focal-2+ls-0.1",
-        "focal-10",
-        "flsd-53",
-        "adafocal",
-        "brier",
-        "ls-0.05",
-        "ls-0.1",
-        "mine",
+    frame = pd.DataFrame(pairs, columns=["method", "criterion"])
+    assert chosen_fits(frame, "ece") == [
+        ("none", ""),
+        ("fts", "ece"),
+        ("fts-continuous", "nll"),
+        ("psi", ""),
+        ("theirs", ""),
+    ]
+
+
+def test_settings_are_ordered_by_dataset_model_and_loss():
+    keys = [("b", "m", "ce"), ("a", "n", "focal-10"), ("a", "n", "focal-2"), ("a", "m", "adafocal")]
+    assert sorted_settings([(*key, "none", "", "ece") for key in keys]) == [
+        ("a", "m", "adafocal"),
+        ("a", "n", "focal-2"),
+        ("a", "n", "focal-10"),
+        ("b", "m", "ce"),
     ]

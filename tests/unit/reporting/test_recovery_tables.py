@@ -1,126 +1,249 @@
-import csv
-import json
+"""Tables of the recovery stage, made from hand-written scores."""
+
 import math
 
-import numpy as np
 import pytest
 from scipy import stats
 
-from focalcal.reporting.records.recovery import interval, read_settings
-from focalcal.reporting.tables import recovery as recovery_tables
-from focalcal.reporting.tables.formats import to_markdown
-from tests.unit.reporting.recovery_project import set_status, write_project
-from workflow_scripts import recovery_tables as script
+from tests.unit.reporting.made_sources import bold, build, column, csv_rows, metrics_of, texts
 
-LOSSES = ["ce", "focal-1", "focal-5", "focal-1+ls-0.1", "flsd-53"]
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    results = tmp_path_factory.mktemp("project") / "results"
-    return results, write_project(results, LOSSES, noise=0.05)
+G = "\N{GREEK SMALL LETTER GAMMA}"
+MINUS = "\N{MINUS SIGN}"
+RAW, TS, FTS, PSI = ("none", "", 1.0), ("ts", "nll", 0.4), ("fts", "nll", 0.5), ("psi", "", 1.0)
+TS_FOCAL, TS_FOCAL_PSI = ("ts-focal", "focal", 0.9), ("ts-focal-psi", "focal", 0.9)
+T_TWO_SEEDS = stats.t.ppf(0.975, 1)
+UNKNOWN = "Ψ does not apply: 'flsd-53' is not a focal loss of one known gamma"
 
 
-@pytest.fixture(scope="module")
-def tables(project, tmp_path_factory):
-    results, runs = project
-    output = tmp_path_factory.mktemp("tables")
-    spec = json.dumps({"runs": runs, "human": ["gauss-3"]})
-    script.main(["--spec", spec, "--results", str(results), "--output", str(output)])
-    names = ("posterior", "paradigms", "diagnosis", "human")
-    return {name: read_csv(output / f"recovery_{name}.csv") for name in names}
+def lines(loss, fit, *, seeds=("1", "2"), dataset="gauss-3", model="mlp", **scores):
+    """Return metric lines of one fit; a score is one value for all seeds, or a tuple of one per seed."""
+    method, criterion, temperature = fit
+    return "".join(
+        f"{dataset},{model},{loss},{seed},{method},{criterion},0,{temperature},test,{metric},{value}\n"
+        for metric, values in scores.items()
+        for seed, value in zip(
+            seeds, values if isinstance(values, tuple) else (values,) * len(seeds), strict=True
+        )
+    )
 
 
-def read_csv(path):
-    with path.open(encoding="utf-8", newline="") as source:
-        return list(csv.DictReader(source))
+def runs_of(frame):
+    """Return the rows of runs.csv: all runs that have scores succeeded."""
+    runs = frame[["dataset", "model", "loss", "seed"]].drop_duplicates().to_dict("records")
+    return [{**run, "status": "ok"} for run in runs]
 
 
-def rows_of(table, loss, **where):
-    return [row for row in table if row["loss"] == loss and all(row[k] == v for k, v in where.items())]
+def make(name, tmp_path, text, runs=None):
+    frame = metrics_of(tmp_path, text)
+    return build(name, metrics=frame, runs=runs_of(frame) if runs is None else runs)
 
 
-def test_an_interval_is_that_of_students_t():
-    values = [0.1, 0.4, 0.25, 0.3]
-    low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
-    found = interval(values)
-    assert found.seeds == 4
-    assert found.mean - found.half_width == pytest.approx(low, rel=1e-12)
-    assert found.mean + found.half_width == pytest.approx(high, rel=1e-12)
-    assert interval([0.5]).half_width is None
+def distances(loss, fit, kl, truth="posterior", **more):
+    scores = {f"kl_{truth}": kl, f"tv_{truth}": 0.05, "ece_10": (0.02, 0.04), "error": 0.25}
+    return lines(loss, fit, **(scores | more))
 
 
-def test_psi_recovers_and_the_lowest_divergence_is_marked(tables):
-    rows = {row["method"]: row for row in rows_of(tables["posterior"], "Focal γ = 5")}  # noqa: RUF001
-    assert list(rows) == ["raw", "TS (log-loss)", "FTS (log-loss)", "Ψ"]
-    assert float(rows["Ψ"]["kl_mean"]) < 0.01
-    assert float(rows["Ψ"]["kl_mean"]) < float(rows["TS (log-loss)"]["kl_mean"])
-    assert [name for name, row in rows.items() if row["kl_best"] == "1"] == ["Ψ"]
-    assert rows["Ψ"]["kl_seeds"] == "2"
-    assert float(rows["Ψ"]["kl_half_width"]) > 0
-    assert rows["raw"]["training_samples"] == "30"
-    assert rows["TS (log-loss)"]["temperature_mean"] == "0.4"
+FOCAL_5 = "".join(
+    distances("focal-5", fit, kl)
+    for fit, kl in ((RAW, (0.5, 0.7)), (TS, 0.2), (FTS, 0.1), (PSI, (0.002, 0.004)))
+)
+FLSD = "".join(distances("flsd-53", fit, 0.2) for fit in (RAW, TS, FTS))
 
 
-def test_an_unknown_gamma_is_said_and_never_guessed(tables):
-    told = "Psi does not apply: loss 'flsd-53' is not focal loss of one known gamma"
-    psi = rows_of(tables["posterior"], "FLSD-53", method="Ψ")[0]
-    assert (psi["kl_mean"], psi["note"]) == ("", told)
-    for row in rows_of(tables["paradigms"], "FLSD-53"):
-        assert (row["gamma_value"], row["ece_psi_mean"], row["note"]) == ("", "", told)
-    assert rows_of(tables["diagnosis"], "FLSD-53")[0]["note"] == told
+class TestPosterior:
+    def test_golden_rows(self, tmp_path):
+        table = make("recovery_posterior", tmp_path, FOCAL_5)
+        half = T_TWO_SEEDS * 0.1  # the sample deviation of 0.5 and 0.7 is 0.2 / sqrt 2
+        raw = csv_rows(table)[0]
+        assert float(raw["kl_mean"]) == pytest.approx(0.6)
+        assert float(raw["kl_half_width"]) == pytest.approx(half, rel=1e-12)
+        assert raw["kl_seeds"] == "2"
+        assert [row[4:8] for row in texts(table)] == [
+            ["raw", "1.00", "25.00 ± 0.00", f"0.6000 ± {half:.4f}"],
+            ["TS (log-loss)", "0.40", "25.00 ± 0.00", "0.2000 ± 0.0000"],
+            ["FTS (log-loss)", "0.50", "25.00 ± 0.00", "0.1000 ± 0.0000"],
+            ["Ψ", "1.00", "25.00 ± 0.00", f"0.0030 ± {half / 100:.4f}"],
+        ]
+        assert column(table, "Note") == [""] * 4
+
+    def test_the_lowest_divergence_is_marked_by_all_its_digits(self, tmp_path):
+        assert [row[7] for row in bold(make("recovery_posterior", tmp_path, FOCAL_5))] == [False] * 3 + [True]
+        tie = "".join(distances("ce", fit, kl) for fit, kl in ((RAW, 0.10001), (TS, 0.10002), (FTS, 0.10001)))
+        assert [row["kl_best"] for row in csv_rows(make("recovery_posterior", tmp_path, tie))] == [
+            "1",
+            "0",
+            "1",
+            "",
+        ]
+
+    def test_an_unknown_gamma_is_said_and_never_guessed(self, tmp_path):
+        psi = texts(make("recovery_posterior", tmp_path, FLSD))[3]
+        assert psi[4:] == ["Ψ", "", *["not applicable"] * 4, UNKNOWN]
+
+    def test_what_the_configuration_does_not_fit_is_named(self, tmp_path):
+        notes = column(make("recovery_posterior", tmp_path, distances("focal-5", RAW, 0.1)), "Note")
+        assert notes == [
+            "",
+            "calibration.methods lacks 'ts' or calibration.criteria lacks 'nll'",
+            "calibration.methods lacks 'fts' or calibration.criteria lacks 'nll'",
+            "calibration.methods lacks 'psi'",
+        ]
+
+    def test_an_error_that_was_not_measured_is_that_of_raw_predictions(self, tmp_path):
+        scores = {"kl_posterior": 0.1, "tv_posterior": 0.1, "ece_10": 0.1}
+        text = distances("focal-5", RAW, 0.1) + lines("focal-5", PSI, **scores)
+        assert column(make("recovery_posterior", tmp_path, text), "Error (%)")[3] == "25.00 ± 0.00"
+
+    def test_training_samples_are_those_of_the_dataset(self, tmp_path):
+        frame = metrics_of(tmp_path, FOCAL_5)
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "gauss-3.json").write_text('{"sizes": {"train": 30}}')
+        read = {"metrics": frame, "runs": runs_of(frame)}
+        known = build("recovery_posterior", results=tmp_path, **read)
+        assert column(known, "Training samples") == ["30"] * 4
+        assert column(build("recovery_posterior", **read), "Training samples") == [""] * 4
+
+    def test_one_seed_has_no_interval(self, tmp_path):
+        text = distances("focal-1", RAW, 0.5, seeds=("1",), ece_10=0.02)
+        rows = texts(make("recovery_posterior", tmp_path, text))
+        assert rows[0][6:10] == ["25.00", "0.5000", "0.0500", "2.00"]
+
+    def test_runs_that_failed_do_not_count(self, tmp_path):
+        frame = metrics_of(tmp_path, FOCAL_5)
+        runs = [
+            *runs_of(frame),
+            {"dataset": "gauss-3", "model": "mlp", "loss": "ce", "seed": "1", "status": "diverged"},
+        ]
+        rows = csv_rows(build("recovery_posterior", metrics=frame, runs=runs))
+        assert {row["loss_id"] for row in rows} == {"focal-5"}
+
+    def test_datasets_are_ordered_by_the_numbers_in_them(self, tmp_path):
+        text = distances("ce", RAW, 0.1, dataset="gauss-10") + distances("ce", RAW, 0.1)
+        assert column(make("recovery_posterior", tmp_path, text), "Dataset")[::4] == ["gauss-3", "gauss-10"]
+
+    def test_no_known_posterior_no_table(self, tmp_path):
+        assert make("recovery_posterior", tmp_path, lines("ce", RAW, ece_10=0.1)) is None
+        assert make("recovery_posterior", tmp_path, "") is None
 
 
-def test_paradigms_are_told_apart(tables):
-    found = {}
-    for row in tables["paradigms"]:
-        found.setdefault(row["paradigm"], []).append(row["loss"])
-    plain = ["Cross-entropy", "Focal γ = 1", "Focal γ = 5", "FLSD-53"]  # noqa: RUF001
-    assert found == {
-        "Standard": plain,
-        "TS_FL": plain,
-        "LS": ["Focal γ = 1, smoothing 0.1"],  # noqa: RUF001
-    }
-    row = rows_of(tables["paradigms"], "Focal γ = 5", paradigm="Standard")[0]  # noqa: RUF001
-    difference = float(row["ece_psi_mean"]) - float(row["ece_raw_mean"])
-    assert float(row["difference_mean"]) == pytest.approx(difference, abs=1e-12)
-    assert difference < 0
+class TestParadigms:
+    def test_paradigms_are_told_apart(self, tmp_path):
+        losses = ("flsd-53", "focal-5", "ce", "focal-1+ls-0.1")
+        table = make("recovery_paradigms", tmp_path, "".join(lines(loss, RAW, ece_10=0.1) for loss in losses))
+        found = [(row[0], row[3]) for row in texts(table)]
+        plain = ["Cross-entropy", f"Focal {G} = 5", "FLSD-53"]
+        assert found == [
+            *(("Standard", loss) for loss in plain),
+            *(("TS_FL", loss) for loss in plain),
+            ("LS", f"Focal {G} = 1, smoothing 0.1"),
+        ]
+        assert [len(group) for group in table.groups()] == [3, 3, 1]
+
+    def test_a_difference_is_paired_over_seeds(self, tmp_path):
+        text = lines("focal-1", RAW, ece_10=(0.2, 0.1), error=0.25) + lines(
+            "focal-1", PSI, ece_10=(0.05, 0.01)
+        )
+        table = make("recovery_paradigms", tmp_path, text)
+        row = csv_rows(table)[0]
+        # Differences -0.15 and -0.09 have the mean -0.12 and the sample deviation 0.06 / sqrt 2.
+        assert float(row["difference_mean"]) == pytest.approx(-0.12)
+        expected = T_TWO_SEEDS * 0.06 / math.sqrt(2) / math.sqrt(2)
+        assert float(row["difference_half_width"]) == pytest.approx(expected)
+        assert row["difference_seeds"] == "2"
+        assert texts(table)[0][4:6] == ["1", "25.00 ± 0.00"]
+        assert texts(table)[0][8] == f"{MINUS}12.00 ± {100 * expected:.2f}"
+
+    def test_seeds_that_do_not_pair_give_no_difference(self, tmp_path):
+        text = lines("focal-1", RAW, ece_10=0.2) + lines("focal-1", PSI, seeds=("1",), ece_10=0.1)
+        assert csv_rows(make("recovery_paradigms", tmp_path, text))[0]["difference_mean"] == ""
+
+    def test_an_unknown_gamma_is_said(self, tmp_path):
+        table = make("recovery_paradigms", tmp_path, lines("flsd-53", RAW, ece_10=0.1))
+        assert [row[4] for row in texts(table)] == ["unknown"] * 2
+        assert [row[7:10] for row in texts(table)] == [["not applicable", "", UNKNOWN]] * 2
+        assert [row["gamma_value"] for row in csv_rows(table)] == ["", ""]
+
+    def test_a_fit_that_is_not_configured_is_named(self, tmp_path):
+        text = lines("focal-1", RAW, ece_10=0.2) + lines("focal-1", PSI, ece_10=0.1)
+        notes = column(make("recovery_paradigms", tmp_path, text), "Note")
+        assert notes == ["", "calibration.methods lacks 'ts-focal'"]
+
+    def test_the_number_of_bins_is_read_from_the_metric(self, tmp_path):
+        # The calibration stage's own ECE of the same prediction must not be taken for it.
+        text = lines("focal-1", RAW, ece=0.9, ece_7=0.2)
+        table = make("recovery_paradigms", tmp_path, text)
+        assert column(table, "ECE-raw (%)")[0] == "20.00 ± 0.00"
+        assert "ECE with 7 bins. A negative difference favours Ψ." in table.notes
+
+    def test_what_c21_says_is_compared(self, tmp_path):
+        def pair(dataset, loss, raw, recovered, fits=(RAW, PSI)):
+            where = {"dataset": dataset, "model": "resnet110"}
+            values = zip(fits, (raw, recovered), strict=True)
+            return "".join(lines(loss, fit, ece_10=value, **where) for fit, value in values)
+
+        text = (
+            pair("svhn", "focal-1", 0.2, 0.1)
+            + pair("svhn", "focal-3", 0.1, 0.2)
+            + pair("svhn", "focal-5", 0.1, 0.2)
+            + pair("cifar10", "focal-2", 0.1, 0.2)
+            + pair("cifar10", "focal-2", 0.3, 0.1, (TS_FOCAL, TS_FOCAL_PSI))
+            + pair("cifar10", "focal-1+ls-0.1", 0.3, 0.1)
+            + pair("cifar10", "ce", 0.3, 0.3)
+        )
+        said = [
+            tuple(row[index] for index in (0, 1, 3, 10, 11))
+            for row in texts(make("recovery_paradigms", tmp_path, text))
+            if row[8]
+        ]
+        assert said == [
+            ("Standard", "cifar10", "Cross-entropy", "", ""),
+            ("Standard", "cifar10", f"Focal {G} = 2", "Ψ worsens", "agree"),
+            ("Standard", "svhn", f"Focal {G} = 1", "Ψ improves", "agree"),
+            ("Standard", "svhn", f"Focal {G} = 3", "Ψ improves", "disagree"),
+            ("Standard", "svhn", f"Focal {G} = 5", "", ""),
+            ("TS_FL", "cifar10", f"Focal {G} = 2", "Ψ improves", "agree"),
+            ("LS", "cifar10", f"Focal {G} = 1, smoothing 0.1", "Ψ improves", "agree"),
+        ]
+
+    def test_no_runs_no_table(self, tmp_path):
+        assert make("recovery_paradigms", tmp_path, "") is None
 
 
-def test_a_difference_is_paired_over_seeds(project):
-    setting = next(s for s in read_settings(*project) if s.loss == "focal-1")
-    row = next(row for row in recovery_tables.paradigm_table([setting]).rows if row[0].text == "Standard")
-    pairs = np.subtract(setting.values("psi", "ece"), setting.values("none", "ece"))
-    expected = stats.t.ppf(0.975, 1) * np.std(pairs, ddof=1) / math.sqrt(2)
-    assert row[9].numbers == (pytest.approx(pairs.mean()), pytest.approx(expected), 2)
+class TestDiagnosis:
+    def test_shares_are_means_over_seeds(self, tmp_path):
+        shares = {"region_under": 1.0, "psi_under": (1.0, 0.5), "true_under": 0.75, "psi_right": 0.75}
+        text = lines("focal-5", RAW, **shares)
+        table = make("recovery_diagnosis", tmp_path, text)
+        half = T_TWO_SEEDS * 0.25
+        assert texts(table) == [
+            [
+                *("gauss-3", "mlp", f"Focal {G} = 5", "5", "100.0 ± 0.0", "", ""),
+                *(f"75.0 ± {100 * half:.1f}", "", "75.0 ± 0.0", "", "75.0 ± 0.0", ""),
+            ]
+        ]
+        assert csv_rows(table)[0]["psi_under_mean"] == "0.75"
+
+    def test_where_nothing_can_be_diagnosed_the_reason_is_given(self, tmp_path):
+        text = lines("ce", RAW, ece_10=0.1) + lines("flsd-53", RAW, ece_10=0.1)
+        assert column(make("recovery_diagnosis", tmp_path, text), "Note") == [
+            "proper loss: Ψ is the identity",
+            UNKNOWN,
+        ]
 
 
-def test_diagnosis_of_minimisers_is_true(tables):
-    row = rows_of(tables["diagnosis"], "Focal γ = 5")[0]  # noqa: RUF001
-    assert float(row["region_under_mean"]) == 1.0
-    assert float(row["psi_under_mean"]) == 1.0
-    assert float(row["psi_right_mean"]) == float(row["true_under_mean"]) > 0.99
-    assert rows_of(tables["diagnosis"], "Cross-entropy")[0]["note"] == "proper loss: Ψ is the identity"
+class TestHuman:
+    def test_distances_to_human_labels(self, tmp_path):
+        text = "".join(
+            lines("focal-1", fit, kl_human=kl, tv_human=0.05, ece_10=0.02, error=0.25)
+            for fit, kl in ((RAW, 0.4), (PSI, 0.3))
+        )
+        table = make("recovery_human", tmp_path, text)
+        assert texts(table)[0][3:] == [
+            *("raw", "25.00 ± 0.00", "0.4000 ± 0.0000", "0.0500 ± 0.0000", "2.00 ± 0.00", "")
+        ]
+        rows = csv_rows(table)
+        assert [row["kl_best"] for row in rows] == ["0", "", "", "1"]
+        assert not {"temperature_mean", "training_samples"} & rows[0].keys()
 
-
-def test_human_labels_have_a_table_of_their_own(tables):
-    for human, posterior in zip(tables["human"], tables["posterior"], strict=True):
-        assert human["kl_mean"] == posterior["kl_mean"]
-
-
-def test_runs_that_failed_do_not_count(tmp_path):
-    results = tmp_path / "results"
-    runs = write_project(results, ["ce", "focal-1"], seeds=(1, 2))
-    set_status(results, "gauss-3/mlp/focal-1/seed2", "diverged")
-    for seed in (1, 2):
-        set_status(results, f"gauss-3/mlp/ce/seed{seed}", "diverged")
-    settings = read_settings(results, runs)
-    assert [(setting.loss, len(setting.records)) for setting in settings] == [("focal-1", 1)]
-    table = recovery_tables.posterior_table(settings)
-    assert "±" not in to_markdown(table).split("\n\n")[1]
-
-
-def test_no_runs_make_empty_tables():
-    assert recovery_tables.posterior_table([]).rows == []
-    assert recovery_tables.paradigm_table([]).rows == []
-    assert recovery_tables.human_table([]).rows == []
+    def test_no_human_labels_no_table(self, tmp_path):
+        assert make("recovery_human", tmp_path, FOCAL_5) is None

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from focalcal.reporting.records.measurements import load_metrics, loss_order, summarise
+from focalcal.calibration.catalogue import METRICS
+from focalcal.reporting.records.measurements import load_metrics, summarise
 from focalcal.reporting.statistics.comparisons import compare_methods
 from focalcal.reporting.statistics.wording import verdict
-from focalcal.reporting.tables.cells import loss_name, number
-from focalcal.reporting.tables.overview import metric_name
+from focalcal.reporting.text import format_number
+from focalcal.training.appearance import loss_label, loss_order
 from focalcal.workflow.grid import build_grid
 from tests.project import ROOT, merged_config
 
@@ -36,7 +37,7 @@ def headline_rows():
             ]
             accuracy = f"{100 * scores[*place, 'none', '', 'accuracy'].mean:.1f}"
             cells.setdefault(place[2], []).extend([accuracy, *texts])
-    return [f"| {loss_name(loss)} | {' | '.join(cells[loss])} |" for loss in sorted(cells, key=loss_order)]
+    return [f"| {loss_label(loss)} | {' | '.join(cells[loss])} |" for loss in sorted(cells, key=loss_order)]
 
 
 def comparison_rows():
@@ -50,10 +51,10 @@ def comparison_rows():
                 factor, decimals = (1, 4) if metric == "nll" else (100, 2)
                 low, high = compared.interval.low, compared.interval.high
                 sizes = [
-                    number(factor * size, decimals, signed=True)
+                    format_number(factor * size, decimals, signed=True)
                     for size in (compared.mean_difference, low, high)
                 ]
-                cells = [title, losses, metric_name(criterion), metric_name(metric), str(compared.runs)]
+                cells = [title, losses, METRICS[criterion].name, METRICS[metric].name, str(compared.runs)]
                 cells += [sizes[0], f"{sizes[1]} to {sizes[2]}", f"{compared.wins} / {compared.losses}"]
                 p_value = "<0.001" if compared.p_value < 0.001 else f"{compared.p_value:.3f}"
                 rows.append(f"| {' | '.join([*cells, p_value, verdict(compared)])} |")

@@ -17,7 +17,7 @@ BLOCK = {
     "seeds": [1, 2],
     "recipe": "quickstart",
 }
-PLACE = "gauss-3/mlp"
+DATASET_MODEL = "gauss-3/mlp"
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def results(tmp_path):
     made.write_runs()
     (made.results / "config.json").write_text(json.dumps(made.config))
     tables = [f"{name}.{suffix}" for name in snapshot.TABLES for suffix in ("csv", "md")]
-    for name in (*tables, "claims.csv", "claims.md", "headline.json"):
+    for name in (*tables, "claims.csv", "claims.md"):
         (made.results / "tables" / name).write_text(f"{name}\n")
     (made.results / "tables" / "claims.csv").write_text("id,verdict\n")
-    figures = (*snapshot.FIGURES, *(f"{name}/{PLACE}" for name in snapshot.PLACE_FIGURES))
+    figures = (*snapshot.FIGURES, *(f"{name}/{DATASET_MODEL}" for name in snapshot.DATASET_MODEL_FIGURES))
     for name in figures:
         path = made.results / "figures" / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,14 +48,14 @@ def test_a_snapshot_can_be_compared_with_what_it_was_taken_of(results, tmp_path)
 
 def test_figures_are_smaller_and_keep_their_size(results, tmp_path):
     snapshot.write_snapshot(results, tmp_path / "taken")
-    figure = f"figures/reliability/{PLACE}.png"
+    figure = f"figures/reliability/{DATASET_MODEL}.png"
     before, after = results / figure, tmp_path / "taken" / figure
     assert after.stat().st_size < before.stat().st_size
     assert image_size(after) == image_size(before)
 
 
 def test_a_summary_names_the_code_but_not_the_machine(results, tmp_path):
-    path = f"runs/{PLACE}/ce/seed1/run.json"
+    path = f"runs/{DATASET_MODEL}/ce/seed1/run.json"
     record = json.loads((results / path).read_text())
     record["provenance"]["platform"] = "a machine's name"
     record["snapshots"] = [[1.0] * 25]

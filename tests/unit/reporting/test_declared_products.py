@@ -1,0 +1,104 @@
+"""Declarations of tables and figures, and what their functions may read."""
+
+import pandas as pd
+import pytest
+
+from focalcal.calibration.catalogue import METRICS
+from focalcal.common.declarations import Declaration, read_declarations
+from focalcal.reporting import products
+from focalcal.reporting.products import PRODUCTS, SUFFIXES
+from focalcal.reporting.records.measurements import COLUMNS
+from focalcal.reporting.records.sources import Sources, UndeclaredInputError
+from focalcal.reporting.write import build_products
+from tests.unit.reporting.made_sources import SETTINGS, product
+
+FACTS = {"page": "calibration", "order": 1, "heading": "H", "caption": "C", "inputs": ("metrics",)}
+TABLES = [entry for entry in PRODUCTS if entry.kind == "table"]
+
+
+def declare(tmp_path, **facts):
+    return products._product("table", Declaration("mine", tmp_path / "mine.py", FACTS | facts))
+
+
+def test_a_declaration_gives_a_product(tmp_path):
+    made = declare(tmp_path)
+    assert (made.module, made.stem(), made.scope) == (
+        "focalcal/reporting/tables/mine.py",
+        "tables/mine",
+        "all",
+    )
+
+
+def test_a_wrong_key_is_an_error_that_names_the_module(tmp_path):
+    with pytest.raises(ValueError, match=r"tables/mine\.py: the declaration of mine is wrong: .*'colour'"):
+        declare(tmp_path, colour="red")
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "allowed"),
+    [
+        ("inputs", ("metric",), "metrics, runs"),
+        ("scope", "model", "all, dataset and model"),
+        ("stage", "x", "rec"),
+    ],
+)
+def test_an_unknown_value_is_an_error_that_names_the_module(tmp_path, fact, value, allowed):
+    wrong = value[0] if isinstance(value, tuple) else value
+    with pytest.raises(ValueError, match=rf"tables/mine\.py: mine declares '{wrong}'; allowed: .*{allowed}"):
+        declare(tmp_path, **{fact: value})
+
+
+def test_a_fact_that_is_not_literal_is_an_error(tmp_path):
+    (tmp_path / "mine.py").write_text("@table(order=ORDER)\ndef mine(sources): ...\n")
+    with pytest.raises(ValueError, match=r"mine\.py, line 1: order of a declaration must be a literal"):
+        read_declarations(tmp_path, "table")
+
+
+def test_reading_an_undeclared_input_is_an_error(tmp_path):
+    overview = product("overview")
+    sources = Sources(tmp_path, SETTINGS).of(overview)
+    with pytest.raises(
+        UndeclaredInputError, match=r"overview\.py: overview reads 'runs', which its declaration"
+    ):
+        _ = sources.runs
+
+
+def test_what_one_product_has_read_another_must_declare(tmp_path):
+    everything = Sources(tmp_path, SETTINGS, cache={"runs": []})
+    assert everything.of(product("bound_hits")).runs == []
+    with pytest.raises(UndeclaredInputError, match="overview reads 'runs'"):
+        _ = everything.of(product("overview")).runs
+
+
+def test_a_table_that_nothing_declares_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="no function below focalcal/reporting declares table 'mine'"):
+        build_products(tmp_path, ["mine"], "table", SETTINGS)
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Return a results folder with one run that has every metric, as trained."""
+    run = ("digits", "mlp", "ce", "1")
+    scores = [(*run, "none", "", 0.0, 1.0, "test", metric, 0.5) for metric in METRICS]
+    (tmp_path / "tables").mkdir()
+    pd.DataFrame(scores, columns=list(COLUMNS)).to_csv(tmp_path / "tables" / "metrics.csv", index=False)
+    (tmp_path / "tables" / "runs.csv").write_text("dataset,model,loss,seed,status\ndigits,mlp,ce,1,ok\n")
+    for name, content in (
+        ("diagnostics/{}.json", '{"comparisons": []}'),
+        ("calibration/{}/fits.json", '{"fits": []}'),
+    ):
+        path = tmp_path / name.format("/".join(run[:3]) + "/seed1")
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    return tmp_path
+
+
+def test_every_table_reads_what_it_declares_and_is_written_in_four_formats(results):
+    build_products(results, [entry.name for entry in TABLES], "table", SETTINGS)
+    for entry in TABLES:
+        for suffix in SUFFIXES["table"]:
+            assert (results / f"{entry.stem()}.{suffix}").is_file()
+    assert "No available run" in (results / "tables" / "bound_hits.md").read_text("utf-8")
+    assert "| digits | mlp | Cross-entropy | as trained |  | **50.0** |" in (
+        results / "tables" / "scores.md"
+    ).read_text("utf-8")

@@ -1,0 +1,290 @@
+"""Tables in the layouts of K24 and M20."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from focalcal.calibration.catalogue import METRICS
+from focalcal.reporting.records import published
+from focalcal.reporting.records.measurements import COLUMNS, Summary, check_metrics
+from focalcal.reporting.tables.cells import (
+    Footnotes,
+    cell,
+    mark_best,
+    parameters_text,
+    printed_text,
+    score_cell,
+    seeds_text,
+    spread_note,
+)
+from focalcal.reporting.tables.table import to_csv, to_latex, to_markdown
+from tests.unit.reporting.made_sources import bold, build, csv_rows, metrics_of, texts
+
+G = "\N{GREEK SMALL LETTER GAMMA}"
+MINUS = "\N{MINUS SIGN}"
+
+# Two seeds of cross-entropy and of FLSD-53 on a cell that K24 and M20 print, and one seed of a dataset and
+# model that neither has.
+STORED = """cifar10,resnet50,ce,0,none,,0,1,test,ece,0.04
+cifar10,resnet50,ce,1,none,,0,1,test,ece,0.05
+cifar10,resnet50,ce,0,none,,0,1,test,error,0.06
+cifar10,resnet50,ce,1,none,,0,1,test,error,0.05
+cifar10,resnet50,ce,0,ts,ece,0,2.4,test,ece,0.012
+cifar10,resnet50,ce,1,ts,ece,0,2.6,test,ece,0.014
+cifar10,resnet50,ce,0,ts,nll,0,1.5,test,nll,0.15
+cifar10,resnet50,ce,1,ts,nll,0,1.7,test,nll,0.19
+cifar10,resnet50,ce,0,ts,adaece,0,1.6,test,adaece,0.011
+cifar10,resnet50,ce,1,ts,adaece,0,1.8,test,adaece,0.013
+cifar10,resnet50,ce,0,ts,adaece,0,1.6,test,accuracy,0.94
+cifar10,resnet50,ce,1,ts,adaece,0,1.8,test,accuracy,0.95
+cifar10,resnet50,ce,0,ts,adaece,0,1.6,val,adaece,0.001
+cifar10,resnet50,ce,0,fts,nll,0.05,1.5,test,nll,0.16
+cifar10,resnet50,ce,1,fts,nll,0.05,1.7,test,nll,0.18
+cifar10,resnet50,ce,0,fts,adaece,-0.25,1.4,test,adaece,0.007
+cifar10,resnet50,ce,1,fts,adaece,1,2.2,test,adaece,0.008
+cifar10,resnet50,ce,0,fts,adaece,-0.25,1.4,test,accuracy,0.94
+cifar10,resnet50,ce,1,fts,adaece,1,2.2,test,accuracy,0.95
+cifar10,resnet50,flsd-53,0,none,,0,1,test,ece,0.0155
+cifar10,resnet50,flsd-53,1,none,,0,1,test,ece,0.0165
+cifar10,resnet50,flsd-53,0,ts,adaece,0,1.1,test,adaece,0.02
+cifar10,resnet50,flsd-53,1,ts,adaece,0,1.1,test,adaece,0.02
+cifar10,resnet50,flsd-53,0,fts,adaece,1,1.5,test,adaece,0.018
+cifar10,resnet50,flsd-53,1,fts,adaece,1,1.5,test,adaece,0.018
+"""
+SINGLE = """gauss-3,mlp,focal-2,0,none,,0,1,test,ece,0.2
+gauss-3,mlp,focal-2,0,psi,,2,1,test,ece,0.05
+gauss-3,mlp,focal-2,0,ts,adaece,0,0.7,test,adaece,0.0301
+gauss-3,mlp,focal-2,0,fts,adaece,0.5,0.9,test,adaece,0.03005
+"""
+
+
+@pytest.fixture(scope="module")
+def papers():
+    return published.index_cells(published.unique_cells(published.load_results()))
+
+
+@pytest.fixture
+def stored(tmp_path):
+    return metrics_of(tmp_path, STORED)
+
+
+@pytest.fixture
+def single(tmp_path):
+    return metrics_of(tmp_path, SINGLE)
+
+
+def as_metrics(cells, criterion=""):
+    """Return published cells as metrics of one seed."""
+    rows = [
+        (
+            *(c.dataset, c.model, c.loss, "0", c.method, c.criterion or criterion, c.gamma, c.temperature),
+            *("test", c.metric, c.value),
+        )
+        for c in cells.itertuples()
+    ]
+    return check_metrics(pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+class TestK24:
+    def test_golden_rows(self, stored):
+        assert texts(build("k24_table1", metrics=stored)) == [
+            [
+                *("cifar10", "resnet50", "Cross-entropy", "2"),
+                *("94.5 ± 0.7", "95.0 ± 0.1", f"{MINUS}0.5"),
+                *("0.170 ± 0.028 (T 1.60)", "0.16 ± 0.00 (T 1.59)", "+0.01"),
+                *("1.20 ± 0.14 (T 1.70)", "1.03 ± 0.17 (T 1.72)", "+0.17"),
+            ],
+            [
+                *("cifar10", "resnet50", f"+ {G}", "2"),
+                *("94.5 ± 0.7", "95.0 ± 0.1", f"{MINUS}0.5"),
+                *(f"0.170 ± 0.014 ({G} 0.05, T 1.60)", f"0.17 ± 0.01 ({G} 1, T 2.20)", "0.00"),
+                *(f"0.75 ± 0.07 ({G} {MINUS}0.25 to 1, T 1.80)", f"0.71 ± 0.16 ({G} 1, T 2.36)", "+0.04"),
+            ],
+            [
+                *("cifar10", "resnet50", "FLSD-53", "2"),
+                *("", "94.6 ± 0.1", ""),
+                *("", "0.18 ± 0.01 (T 1.40)", ""),
+                *("2.00 ± 0.00 (T 1.10)", "1.30 ± 0.13 (T 1.40)", "+0.70"),
+            ],
+            [
+                *("cifar10", "resnet50", f"+ {G}", "2"),
+                *("", "94.6 ± 0.1", ""),
+                *("", f"0.17 ± 0.01 ({G} 1, T 1.30) †1", ""),
+                *(f"1.80 ± 0.00 ({G} 1, T 1.50)", f"1.23 ± 0.20 ({G} 1, T 1.33) †1", "+0.57"),
+            ],
+        ]
+
+    def test_best_is_bold_with_ties_at_the_shown_digits(self, stored):
+        table = build("k24_table1", metrics=stored)
+        best = [
+            (row["loss"], row["method"], metric)
+            for row in csv_rows(table)
+            for metric in ("accuracy", "nll", "adaece")
+            if row[f"{metric}_best"] == "1"
+        ]
+        assert best == [
+            ("ce", "ts", "accuracy"),
+            ("ce", "ts", "nll"),
+            ("ce", "fts", "accuracy"),
+            ("ce", "fts", "nll"),
+            ("ce", "fts", "adaece"),
+        ]
+        assert f"**0.75 ± 0.07 ({G} {MINUS}0.25 to 1, T 1.80)**" in to_markdown(table)
+
+    def test_notes_say_what_is_shown(self, stored):
+        notes = build("k24_table1", metrics=stored).notes
+        assert "Mean ± sample standard deviation (n - 1) over n seeds." in notes
+        assert any(note.startswith("†1 As printed; temperature falls") for note in notes)
+        assert notes[-1].startswith("K24: 5 seeds")
+
+    def test_single_seeds_show_no_spread_and_unpublished_models_no_columns(self, single):
+        table = build("k24_table1", metrics=single)
+        assert [column.header for column in table.columns[4:]] == ["ours"] * 3
+        assert not any("published" in name or "difference" in name for name in csv_rows(table)[0])
+        assert texts(table) == [
+            ["gauss-3", "mlp", f"Focal {G} = 2", "1", "", "", "3.01 (T 0.70)"],
+            ["gauss-3", "mlp", f"+ {G}", "1", "", "", f"3.00 ({G} 0.5, T 0.90)"],
+        ]
+        assert "One seed per setting (n = 1): no standard deviation can be given." in table.notes
+        assert not any("K24" in note for note in table.notes)
+
+    def test_each_dataset_and_model_is_a_group_with_a_best_of_its_own(self, tmp_path):
+        table = build("k24_table1", metrics=metrics_of(tmp_path, STORED + SINGLE))
+        assert [len(group) for group in table.groups()] == [4, 2]
+        assert sum(row["adaece_best"] == "1" for row in csv_rows(table)) == 2
+        assert to_latex(table, "k24_table1").count(r"\midrule") == 2
+
+    def test_csv_holds_the_numbers(self, stored):
+        rows = csv_rows(build("k24_table1", metrics=stored))
+        fts = rows[1]
+        assert [fts[name] for name in ("loss", "method", "adaece_seeds", "adaece_best")] == [
+            "ce",
+            "fts",
+            "2",
+            "1",
+        ]
+        assert float(fts["adaece_mean"]) == pytest.approx(0.0075)
+        assert (fts["adaece_gamma_low"], fts["adaece_gamma_high"]) == ("-0.25", "1.0")
+        assert (fts["adaece_published_mean"], fts["adaece_published_std"]) == ("0.0071", "0.0016")
+        assert float(fts["adaece_difference_mean"]) == pytest.approx(0.0004)
+        assert rows[2]["nll_mean"] == ""
+
+    def test_no_runs_no_table(self, tmp_path):
+        assert build("k24_table1", metrics=metrics_of(tmp_path, "")) is None
+
+    def test_is_deterministic_whatever_the_order_of_rows(self, tmp_path):
+        frame = metrics_of(tmp_path, STORED + SINGLE)
+        shuffled = frame.sample(frac=1, random_state=3)
+        one, two = (build("k24_table1", metrics=metrics) for metrics in (frame, shuffled))
+        assert (to_csv(one), to_markdown(one), to_latex(one, "t")) == (
+            to_csv(two),
+            to_markdown(two),
+            to_latex(two, "t"),
+        )
+
+    def test_the_published_table_against_itself(self):
+        """Feeding K24's own numbers back gives differences of zero in all 108 cells."""
+        cells = published.load_results().query("paper == 'K24'")
+        rows = texts(build("k24_table1", metrics=as_metrics(cells, "adaece")))
+        assert len(rows) == 36
+        differences = [row[index] for row in rows for index in (6, 9, 12)]
+        assert {float(text) for text in differences} == {0.0}
+        assert len(differences) == 108
+
+
+class TestM20:
+    def test_golden_rows(self, stored):
+        table = build("m20_ece", metrics=stored)
+        assert [(column.span, column.header) for column in table.columns[4:]] == [
+            ("Cross-entropy", "Pre T"),
+            ("Cross-entropy", "Post T"),
+            ("FLSD-53", "Pre T"),
+            ("FLSD-53", "Post T"),
+        ]
+        assert texts(table) == [
+            ["cifar10", "resnet50", "ours", "2", "4.50 ± 0.71", "1.30 ± 0.14 (T 2.50)", "1.60 ± 0.07", ""],
+            ["cifar10", "resnet50", "M20", "", "4.35", "1.35 (T 2.50)", "1.55", "0.95 (T 1.10)"],
+            ["cifar10", "resnet50", "difference", "", "+0.15", f"{MINUS}0.05", "+0.05", ""],
+        ]
+        assert bold(table) == [[False] * 4 + [False, True, True, False], [False] * 8, [False] * 8]
+
+    def test_csv_tells_sources_apart(self, stored):
+        rows = csv_rows(build("m20_ece", metrics=stored))
+        assert [row["source"] for row in rows] == ["ours", "M20", "difference"]
+        assert (rows[1]["ce_post_mean"], rows[1]["ce_post_temperature"]) == ("0.0135", "2.5")
+        assert float(rows[2]["ce_post_mean"]) == pytest.approx(-0.0005)
+
+    def test_error_has_one_column_per_loss(self, stored):
+        table = build("m20_error", metrics=stored[stored["loss"] == "ce"])
+        assert texts(table) == [
+            ["cifar10", "resnet50", "ours", "2", "5.50 ± 0.71"],
+            ["cifar10", "resnet50", "M20", "", "4.95"],
+            ["cifar10", "resnet50", "difference", "", "+0.55"],
+        ]
+
+    def test_a_model_that_m20_does_not_have(self, single):
+        table = build("m20_ece", metrics=single)
+        assert texts(table) == [["gauss-3", "mlp", "ours", "1", "20.00", ""]]
+        assert not any("M20" in note for note in table.notes)
+
+    def test_log_loss_is_shown_in_m20s_unit(self, tmp_path):
+        table = build("m20_nll", metrics=metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,nll,0.1234567\n"))
+        assert texts(table) == [["d", "m", "ours", "1", "12.35", ""]]
+        assert table.title == "NLL (%) by training loss (layout of M20 Tables 10 and 11)"
+
+    def test_tables_exist_only_for_available_scores(self, stored):
+        names = ("ece", "adaece", "error", "nll", "mce", "s99_share", "s99_accuracy")
+        made = {name: build(f"m20_{name}", metrics=stored) for name in names}
+        assert [name for name in names if made[name] is not None] == ["ece", "adaece", "error"]
+
+    @pytest.mark.parametrize("metric", ["ece", "adaece", "error", "nll", "mce"])
+    def test_the_published_tables_against_themselves(self, metric):
+        cells = published.unique_cells(published.load_results()).query("paper == 'M20' and metric == @metric")
+        table = build(f"m20_{metric}", metrics=as_metrics(cells))
+        differences = [text for row in texts(table) for text in row[4:] if row[2] == "difference"]
+        assert len(table.groups()) == 10
+        assert {float(text) for text in differences if text} == {0.0}
+        assert sum(bool(text) for text in differences) == len(cells)
+
+
+class TestCells:
+    def test_score_without_fit_or_gamma(self):
+        assert set(score_cell("x", None, METRICS["ece"]).values()) == {"", None}
+        plain = Summary(3, 0.0123, 0.001, None, None)
+        assert score_cell("x", plain, METRICS["ece"], fitted=True)["_x"] == "1.23 ± 0.10"
+
+    def test_parameters_in_brackets(self):
+        assert parameters_text(1.234, (0.0, 0.0)) == " (T 1.23)"
+        assert parameters_text(1.5, (-0.5, 0.25)) == f" ({G} {MINUS}0.5 to 0.25, T 1.50)"
+        assert parameters_text(None, (2.0, 2.0)) == f" ({G} 2)"
+        assert parameters_text(None, None) == ""
+
+    def test_seed_counts_that_differ_show_as_a_range(self):
+        counts = [Summary(n, 0.1, None, None, None) for n in (5, 3, 5)]
+        assert seeds_text([*counts, None]) == "3\N{EN DASH}5"
+
+    def test_spread_notes(self):
+        one, many = Summary(1, 0.1, None, None, None), Summary(4, 0.1, 0.1, None, None)
+        assert spread_note([one, one]).startswith("One seed")
+        assert spread_note([many]).endswith("over n seeds.")
+        assert spread_note([one, many]).endswith("none is given for a setting with one seed.")
+
+    def test_footnotes_are_numbered_once(self, papers):
+        footnotes = Footnotes()
+        assert [footnotes.mark(text) for text in ("a", "", "b", "a")] == [" †1", "", " †2", " †1"]
+        assert footnotes.notes() == ["†1 As printed; a.", "†2 As printed; b."]
+        paper = papers["M20", "cifar10", "resnet50", "mmce", "ts", "ece", "s99_accuracy"]
+        assert printed_text(paper, Footnotes(), fitted=True) == "100"
+        paper = papers["M20", "cifar10", "resnet110-bottleneck", "ce", "ts", "ece", "s99_accuracy"]
+        assert printed_text(paper, Footnotes(), fitted=True) == "97.39 †1"
+
+    @pytest.mark.parametrize(
+        ("higher", "marks"), [(True, [0, None, 1, 1]), (False, [1, None, 0, 0])], ids=["highest", "lowest"]
+    )
+    def test_best_means_are_marked(self, higher, marks):
+        metric = replace(METRICS["ece"], decimals=1, higher_is_better=higher)
+        means = (0.5, None, 0.70001, 0.7)
+        rows = [cell("x", "", ("mean", "best"), (mean, None)) for mean in means]
+        mark_best([(row, "x") for row in rows], metric)
+        assert [row["x_best"] for row in rows] == marks

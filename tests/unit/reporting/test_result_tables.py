@@ -1,0 +1,315 @@
+"""The suite's own tables: overview, all scores, comparisons, ranking, optimism, boundaries; the headline."""
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.reporting.records.measurements import COLUMNS
+from focalcal.reporting.statistics.comparisons import compared_pairs
+from focalcal.reporting.statistics.headline import headline
+from tests.unit.reporting.made_sources import bold, build, column, csv_rows, metrics_of, texts
+
+G = "\N{GREEK SMALL LETTER GAMMA}"
+MINUS = "\N{MINUS SIGN}"
+
+
+def rows(dataset, loss, seed, scores, metric="ece", split="test"):
+    """Return metric rows of one run from a mapping (method, criterion) -> score."""
+    return [
+        (
+            *(dataset, "mlp", loss, str(seed), method, criterion, 0.5 if method == "fts" else 0.0, 1.5),
+            *(split, metric, value),
+        )
+        for (method, criterion), value in scores.items()
+    ]
+
+
+@pytest.fixture
+def frame():
+    """Seven seeds of two losses: FTS is lower by 0.01 with ce, higher by 0.002 with focal-2; raw is 0.1."""
+    found = []
+    for loss, fts in (("ce", 0.02), ("focal-2", 0.032)):
+        for seed in range(7):
+            noise = seed * 1e-4
+            scores = {("none", ""): 0.1, ("ts", "ece"): 0.03 + noise, ("fts", "ece"): fts + noise}
+            found += rows("digits", loss, seed, scores)
+            found += rows("digits", loss, seed, {("none", ""): 0.9}, metric="accuracy")
+            found += rows("digits", loss, seed, {("ts", "ece"): 0.01, ("fts", "ece"): 0.005}, split="val")
+    return pd.DataFrame(found, columns=list(COLUMNS))
+
+
+@pytest.fixture
+def empty(tmp_path):
+    return metrics_of(tmp_path, "")
+
+
+class TestOverview:
+    def test_one_row_per_setting_and_the_best_marked(self, frame):
+        table = build("overview", metrics=frame)
+        assert column(table, "Training loss") == ["Cross-entropy", f"Focal {G} = 2"]
+        assert [shown.header for shown in table.columns[5:]] == ["as trained", "TS", "FTS"]
+        assert [row[5:] for row in bold(table)] == [[False, False, True], [False, True, False]]
+        assert float(csv_rows(table)[0]["ece_fts_mean"]) == pytest.approx(0.0203)
+        assert texts(table)[0] == [
+            *("digits", "mlp", "Cross-entropy", "7", "90.0 ± 0.0", "10.00 ± 0.00"),
+            *("3.03 ± 0.02 (T 1.50)", f"2.03 ± 0.02 ({G} 0.5, T 1.50)"),
+        ]
+
+    def test_log_loss_has_columns_if_fits_were_chosen_by_it(self, tmp_path):
+        lines = "".join(
+            f"d,m,ce,0,{method},0,1.5,test,{metric},{value}\n"
+            for method, metric, value in (
+                ("none,", "ece", 0.1),
+                ("ts,ece", "ece", 0.02),
+                ("none,", "nll", 0.7),
+                ("ts,ece", "nll", 0.6),
+                ("ts,nll", "nll", 0.5),
+            )
+        )
+        table = build("overview", metrics=metrics_of(tmp_path, lines))
+        assert [(shown.span, shown.header) for shown in table.columns[5:]] == [
+            ("ECE (%)", "as trained"),
+            ("ECE (%)", "TS"),
+            ("Log-loss", "as trained"),
+            ("Log-loss", "TS"),
+        ]
+        assert texts(table)[0][5:] == ["10.00", "2.00 (T 1.50)", "0.700", "0.500 (T 1.50)"]
+        assert "ECE is that of the fit chosen by validation ECE." in table.notes
+        assert "Log-loss is that of the fit chosen by validation log-loss." in table.notes
+        assert not any("Ψ" in note for note in table.notes)
+
+    def test_a_method_that_is_not_shown_has_no_column(self, frame):
+        line_search = frame.replace({"method": {"fts": "fts-line"}})
+        headers = [shown.header for shown in build("overview", metrics=line_search).columns[5:]]
+        assert headers == ["as trained", "TS"]
+
+    def test_nothing_is_none(self, empty):
+        assert build("overview", metrics=empty) is None
+
+
+class TestScores:
+    def test_one_row_per_fit_and_one_column_per_metric(self, frame):
+        table = build("scores", metrics=frame)
+        assert [shown.header for shown in table.columns[5:]] == [
+            metric.heading for metric in METRICS.values()
+        ]
+        assert [row[2:5] for row in texts(table)] == [
+            ["Cross-entropy", "as trained", ""],
+            ["Cross-entropy", "TS", "ECE"],
+            ["Cross-entropy", "FTS", "ECE"],
+            [f"Focal {G} = 2", "as trained", ""],
+            [f"Focal {G} = 2", "TS", "ECE"],
+            [f"Focal {G} = 2", "FTS", "ECE"],
+        ]
+        assert column(table, "ECE (%)")[:3] == ["10.00 ± 0.00", "3.03 ± 0.02", "2.03 ± 0.02"]
+        assert column(table, "Log-loss") == [""] * 6
+        assert [len(group) for group in table.groups()] == [3, 3]
+
+    def test_csv_has_mean_spread_and_seeds_and_marks_the_best(self, frame):
+        found = csv_rows(build("scores", metrics=frame))
+        assert [row["ece_best"] for row in found] == ["0", "0", "1", "0", "1", "0"]
+        assert [row["ece_seeds"] for row in found] == ["7"] * 6
+        assert float(found[1]["ece_mean"]) == pytest.approx(0.0303)
+        # The sample variance of 0, 1, ..., 6 is 14/3.
+        assert float(found[1]["ece_std"]) == pytest.approx((14 / 3) ** 0.5 * 1e-4)
+        assert found[1]["nll_mean"] == found[1]["nll_best"] == ""
+
+    def test_a_new_metric_appears_by_itself(self, frame, monkeypatch):
+        new = replace(METRICS["ece"], id="smoothness", label="Smoothness", factor=1.0, decimals=1)
+        monkeypatch.setitem(METRICS, "smoothness", new)
+        more = pd.DataFrame(
+            rows("digits", "ce", 0, {("none", ""): 0.25}, metric="smoothness"), columns=list(COLUMNS)
+        )
+        table = build("scores", metrics=pd.concat([frame, more]))
+        assert column(table, "Smoothness") == ["0.2", "", "", "", "", ""]
+        assert csv_rows(table)[0]["smoothness_mean"] == "0.25"
+
+    def test_criteria_come_in_the_order_of_metrics(self, tmp_path):
+        lines = "".join(
+            f"d,m,ce,0,{method},{criterion},0,1,test,ece,0.1\n"
+            for method, criterion in (("ts", "adaece"), ("ts-focal", "focal"), ("ts", "ece"), ("ts", "nll"))
+        )
+        table = build("scores", metrics=metrics_of(tmp_path, lines))
+        assert column(table, "Chosen by") == ["log-loss", "ECE", "AdaECE", "focal loss"]
+
+    def test_scores_of_other_stages_are_left_out(self, tmp_path):
+        metrics = metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,kl_posterior,0.1\n")
+        assert build("scores", metrics=metrics) is None
+
+
+class TestComparisons:
+    def test_by_hand(self, frame):
+        table = build("comparisons", metrics=frame)
+        first, *others = csv_rows(table)
+        assert texts(table)[0][:4] == [f"FTS {MINUS} TS", "all", "14", "2"]
+        assert float(first["difference_mean"]) == pytest.approx((-0.01 + 0.002) / 2)
+        assert texts(table)[0][6] == "7 / 0 / 7"
+        scopes = {row["scope"]: row for row in others if row["scope"] != "all"}
+        # Seven runs that all agree: the exact p is 2 / 2^7, doubled by Holm over two losses.
+        assert float(scopes["loss ce"]["p_value"]) == pytest.approx(2 / 128)
+        assert float(scopes["loss ce"]["holm_value"]) == pytest.approx(4 / 128)
+        assert scopes["loss ce"]["verdict"] == "lower"
+        assert scopes["loss focal-2"]["verdict"] == "higher"
+
+    def test_families_are_set_apart(self, frame):
+        groups = build("comparisons", metrics=frame).groups()
+        assert [[row[1].text for row in group] for group in groups] == [
+            ["all", "all", "all"],
+            ["dataset digits"],
+            ["loss ce", "loss focal-2"],
+        ]
+
+    def test_single_seeds_have_no_interval(self, frame):
+        table = build("comparisons", metrics=frame[frame["seed"] == "0"])
+        assert set(column(table, "95 % interval points")) == {"one seed"}
+        assert csv_rows(table)[0]["interval_low"] == ""
+
+    def test_too_few_runs_are_called_so(self, frame):
+        table = build("comparisons", metrics=frame[frame["seed"].isin(["0", "1"])])
+        assert set(column(table, "What follows")) == {"too few runs"}
+
+    def test_none_without_two_calibrators(self, frame):
+        assert build("comparisons", metrics=frame[frame["method"] == "ts"]) is None
+
+    def test_fits_chosen_by_two_criteria_are_not_compared(self, frame):
+        more = frame[frame["method"] == "fts"].assign(method="fts-continuous", criterion="nll")
+        pairs = column(build("comparisons", metrics=pd.concat([frame, more])), "Comparison")
+        assert not any("continuous" in pair for pair in pairs)
+
+    def test_pairs_follow_from_the_declarations(self, monkeypatch):
+        new = replace(METHODS["fts"], id="new", label="New", compared_with=("fts",))
+        monkeypatch.setitem(METHODS, "new", new)
+        pairs = compared_pairs()
+        assert pairs[0] == ("fts", "ts")
+        assert len(set(pairs)) == len(pairs)
+        assert {("ts", "none"), ("psi", "none"), ("fts-line", "fts"), ("new", "fts")} <= set(pairs)
+
+    def test_samples_say_which_intervals_leave_zero_out(self):
+        run = {"dataset": "d", "model": "m", "loss": "ce", "seed": 1}
+        base = {"metric": "ece", "first": 0.01, "second": 0.02, "difference": -0.01}
+        record = {"run": run, "samples": 100, "criterion": "ece"}
+        intervals = [(-0.02, -0.001), (-0.02, 0.001), (0.001, 0.02)]
+        records = [{**record, "comparisons": [{**base, "low": low, "high": high}]} for low, high in intervals]
+        table = build("samples", runs=[], diagnostics=[(run, found) for found in records])
+        assert column(table, "What follows") == ["FTS lower", "open", "FTS higher"]
+        assert texts(table)[0][5:10] == [
+            *("100", "2.000", "1.000", f"{MINUS}1.000", f"{MINUS}2.000 to {MINUS}0.100")
+        ]
+        assert build("samples", runs=[], diagnostics=[(run, {**record, "comparisons": []})]) is None
+
+
+class TestRanking:
+    @pytest.fixture
+    def ranked(self):
+        """Fifteen blocks in which FTS always ranks first and TS second or third."""
+        found = []
+        for seed in range(15):
+            ts, raw = (0.3, 0.2) if seed % 3 == 1 else (0.2, 0.3)
+            scores = {("fts", "ece"): 0.1, ("ts", "ece"): ts, ("none", ""): raw, ("psi", ""): 0.05}
+            found += rows("digits", "ce", seed, scores)
+        return pd.DataFrame(found, columns=list(COLUMNS))
+
+    def test_names_what_is_joined_with_the_best(self, ranked):
+        table = build("ranking", metrics=ranked)
+        assert column(table, "Calibrator") == ["FTS", "TS", "as trained"]
+        assert column(table, "Average rank") == ["1.00", "2.33", "2.67"]
+        assert column(table, "Not separated from the best") == ["yes", "no", "no"]
+        assert table.notes[0].startswith("15 blocks (dataset, model, seed)")
+
+    def test_none_if_too_few_are_comparable(self, ranked):
+        assert build("ranking", metrics=ranked[ranked["seed"] == "0"]) is None
+
+
+def test_optimism_is_test_minus_validation(frame):
+    table = build("optimism", metrics=frame)
+    assert texts(table) == [
+        ["FTS", "ECE (%)", "14", "0.500", "2.630", "+2.130"],
+        ["TS", "ECE (%)", "14", "1.000", "3.030", "+2.030"],
+    ]
+    assert build("optimism", metrics=frame[frame["split"] == "test"]) is None
+
+
+def fit(method, criterion, gamma, temperature, boundaries=()):
+    parameters = {"gamma": gamma, "temperature": temperature}
+    record = {"method": method, "criterion": criterion, "parameters": parameters}
+    return record | {"boundaries": dict(boundaries)}
+
+
+class TestBoundHits:
+    @pytest.fixture
+    def fits(self):
+        none, inside = fit("none", None, 0.0, 1.0), fit("ts", "ece", 0.0, 1.2)
+        highest = fit("ts", "ece", 0.0, 5.0, {"temperature": "high"})
+        corner = fit("fts", "nll", -0.5, 0.01, {"temperature": "low", "gamma": "low"})
+        run = {"dataset": "d", "model": "m", "loss": "ce"}
+        return [
+            (run | {"seed": "1"}, {"fits": [none, highest, corner]}),
+            (run | {"seed": "2"}, {"fits": [none, inside]}),
+            (run | {"seed": "3"}, {"fits": [none, highest]}),
+        ]
+
+    def test_fits_at_a_boundary_are_listed_with_their_seeds(self, fits):
+        table = build("bound_hits", runs=[], fits=fits)
+        assert [row[3:] for row in texts(table)] == [
+            ["TS", "ECE", "T", "5", "highest", "2 of 3", "1, 3"],
+            ["FTS", "log-loss", G, f"{MINUS}0.5", "lowest", "1 of 1", "1"],
+            ["FTS", "log-loss", "T", "0.01", "lowest", "1 of 1", "1"],
+        ]
+        assert table.notes[0] == "Of 4 fits, 3 stopped at the boundary of the search grid."
+        first = csv_rows(table)[0]
+        assert [first[name] for name in ("edge_value", "fits_stopped", "fits_all", "seeds")] == [
+            *("5.0", "2", "3", "1, 3")
+        ]
+
+    def test_no_hits_are_said_in_a_note(self, fits):
+        found = build("bound_hits", runs=[], fits=fits)
+        none = build("bound_hits", runs=[], fits=fits[1:2])
+        assert none.notes[0].startswith("Of 1 fits, none stopped")
+        assert texts(none) == []
+        assert [name for name in found.frame if not name.startswith("_")] == list(none.frame)
+
+    def test_nothing_fitted_is_none(self):
+        assert build("bound_hits", runs=[], fits=[]) is None
+
+    def test_a_parameter_without_a_symbol_keeps_its_name(self, fits):
+        run, content = fits[2]
+        hit = content["fits"][1] | {"parameters": {"bias": 9.0}, "boundaries": {"bias": "high"}}
+        table = build("bound_hits", runs=[], fits=[(run, {"fits": [hit]})])
+        assert column(table, "Parameter") == ["bias"]
+
+
+class TestHeadline:
+    def test_numbers_and_answer(self, frame):
+        found = headline(frame, "ece", "ece")
+        assert [entry["text"] for entry in found["means"]] == ["10.00 %", "3.03 %", "2.63 %"]
+        assert [entry["name"] for entry in found["means"]] == [
+            "as trained",
+            "temperature scaling (TS)",
+            "focal temperature scaling (FTS)",
+        ]
+        assert found["comparison"]["verdict"] == "no difference shown"
+        assert found["comparison"]["answer"].startswith("Not shown")
+        assert found["comparison"]["difference"] == f"{MINUS}0.400 points"
+        assert found["counts"]["runs"] == 14
+        assert found["best_as_trained"] == [
+            {"place": "digits · mlp", "loss": "Cross-entropy", "score": "10.00", "cross_entropy": "10.00"}
+        ]
+        json.dumps(found)
+
+    @pytest.mark.parametrize(
+        ("loss", "seeds", "answer"),
+        [
+            ("ce", 7, "Yes: FTS has the lower test ECE, beyond chance over these runs."),
+            ("focal-2", 7, "No: FTS has the higher test ECE, beyond chance over these runs."),
+            ("ce", 2, "Inconclusive: too few runs for any test to decide."),
+        ],
+    )
+    def test_answers(self, frame, loss, seeds, answer):
+        part = frame[(frame["loss"] == loss) & frame["seed"].isin([str(seed) for seed in range(seeds)])]
+        assert headline(part, "ece", "ece")["comparison"]["answer"] == answer
+
+    def test_without_fts_nothing_is_compared(self, frame):
+        assert headline(frame[frame["method"] != "fts"], "ece", "ece")["comparison"] is None

@@ -1,0 +1,152 @@
+"""The writers of tables."""
+
+import csv
+import io
+
+import pytest
+
+from focalcal.reporting.tables.table import (
+    Column,
+    Table,
+    empty_table,
+    escape_latex,
+    frame_of,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+)
+
+
+@pytest.fixture
+def table():
+    rows = [
+        ("cifar_10", "a", 0.01, 0.002, 1, "1.00 ± 0.20", None, "", "50 % & more", 1),
+        ("cifar_10", "b", 0.015, None, 0, "1.5", 0.02, "2", "a|b", 1),
+        ("cifar_10", "c", None, 3, None, "", None, "", "", 2),
+    ]
+    names = (
+        "dataset",
+        "id",
+        "ece_mean",
+        "ece_std",
+        "ece_best",
+        "_ece",
+        "k24_mean",
+        "_k24",
+        "remark",
+        "_group",
+    )
+    columns = (
+        Column("Dataset", "dataset", merge=True),
+        Column("ours", "_ece", "ece_mean", "ece_best", span="ECE (%)"),
+        Column("K24", "_k24", "k24_mean", span="ECE (%)"),
+        Column("Remark", lambda row: row["remark"]),
+    )
+    frame = frame_of([dict(zip(names, row, strict=True)) for row in rows])
+    return Table("A *demo*", frame, columns, lambda row: row["_group"], ("one note",))
+
+
+def plain(rows, columns, **more):
+    """Return a table of texts, its columns merged where their names are capital letters."""
+    shown = tuple(Column(name, name, merge=name.isupper()) for name in columns)
+    return Table("T", frame_of([dict(zip(columns, row, strict=True)) for row in rows]), shown, **more)
+
+
+def test_csv_has_each_number_in_its_own_column(table):
+    rows = list(csv.reader(io.StringIO(to_csv(table))))
+    assert rows == [
+        ["dataset", "id", "ece_mean", "ece_std", "ece_best", "k24_mean", "remark"],
+        ["cifar_10", "a", "0.01", "0.002", "1", "", "50 % & more"],
+        ["cifar_10", "b", "0.015", "", "0", "0.02", "a|b"],
+        ["cifar_10", "c", "", "3", "", "", ""],
+    ]
+
+
+def test_csv_numbers_keep_every_digit():
+    value = 0.1 + 0.2
+    assert to_csv(Table("T", frame_of([{"x": value}]), ())) == "x\n0.30000000000000004\n"
+
+
+def test_markdown(table):
+    assert to_markdown(table) == (
+        "**A \\*demo\\***\n"
+        "\n"
+        "| Dataset | ECE (%): ours | ECE (%): K24 | Remark |\n"
+        "| --- | ---: | ---: | --- |\n"
+        "| cifar\\_10 | **1.00 ± 0.20** |  | 50 % & more |\n"
+        "|  | 1.5 | 2 | a\\|b |\n"
+        "| cifar\\_10 |  |  |  |\n"
+        "\n"
+        "- one note\n"
+    )
+
+
+def test_latex(table):
+    assert to_latex(table, "demo").splitlines() == [
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{A *demo*}",
+        r"\label{tab:demo}",
+        r"\begin{tabular}{lrrl}",
+        r"\toprule",
+        r" & \multicolumn{2}{c}{ECE (\%)} &  \\",
+        r"\cmidrule(lr){2-3}",
+        r"Dataset & ours & K24 & Remark \\",
+        r"\midrule",
+        r"cifar\_10 & \textbf{1.00 $\pm$ 0.20} &  & 50 \% \& more \\",
+        r" & 1.5 & 2 & a\textbar{}b \\",
+        r"\midrule",
+        r"cifar\_10 &  &  &  \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\footnotesize one note",
+        r"\end{table}",
+    ]
+
+
+def test_latex_without_spans_or_notes():
+    text = to_latex(plain(["y"], "x"), "t")
+    assert "multicolumn" not in text
+    assert "cmidrule" not in text
+    assert "footnotesize" not in text
+
+
+def test_html_escapes_and_carries_numbers(table):
+    html = to_html(table, "demo")
+    assert '<table class="data" id="table-demo">' in html
+    assert '<th colspan="2" scope="colgroup" class="span">ECE (%)</th>' in html
+    assert '<td class="n" data-v="0.01"><b>1.00 ± 0.20</b></td>' in html
+    assert "50 % &amp; more" in html
+    assert html.count("<tbody>") == 2
+    assert "<li>one note</li>" in html
+
+
+def test_html_repeats_merged_texts_so_that_rows_can_be_sorted(table):
+    assert to_html(table, "demo").count("<td>cifar_10</td>") == 3
+
+
+def test_a_merged_column_shows_again_when_one_to_its_left_changes():
+    body = to_markdown(plain(["xyp", "xyq", "zyr", "zyr"], "ABc")).splitlines()[4:]
+    assert body == ["| x | y | p |", "|  |  | q |", "| z | y | r |", "|  |  | r |"]
+
+
+def test_an_empty_table_says_so():
+    empty = empty_table("Nothing")
+    assert to_csv(empty) == "dataset,model,loss\n"
+    assert to_markdown(empty).endswith("- No available run has the scores that this table shows.\n")
+    assert "<tbody>" not in to_html(empty, "nothing")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("50 % & $1", r"50 \% \& \$1"),
+        ("a_b^c~d", r"a\_b\textasciicircum{}c\textasciitilde{}d"),
+        ("{x}\\y", r"\{x\}\textbackslash{}y"),
+        ("\N{GREEK SMALL LETTER GAMMA} \N{MINUS SIGN}0.5 ± 1 †2", r"$\gamma$ $-$0.5 $\pm$ 1 $^\dagger$2"),
+        ("ECE-Ψ < 3", r"ECE-$\Psi$ $<$ 3"),
+    ],
+)
+def test_escape_latex(text, expected):
+    assert escape_latex(text) == expected
