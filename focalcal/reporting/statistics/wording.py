@@ -1,6 +1,7 @@
 """Sentences about comparisons that claim no more than the runs can show."""
 
 from focalcal.reporting.statistics.tests import PairedComparison
+from focalcal.reporting.text import count_of, format_number
 
 UNDECIDED = "too few runs"
 OPEN = "no difference shown"
@@ -61,14 +62,14 @@ def _difference(c: PairedComparison, first: str, second: str, metric: str, scale
     if c.mean_difference == 0:
         return f"Mean {metric} of {first} and {second} is the same over {_runs(c)}."
     direction = "lower" if c.mean_difference < 0 else "higher"
-    return f"Mean {metric} of {first} is {size} {direction} than of {second} over {_runs(c)}."
+    return f"Mean {metric} of {first} is {size} {direction} than that of {second} over {_runs(c)}."
 
 
 def _interval(c: PairedComparison, scale: float, unit: str) -> str:
     if c.interval is None:
-        return "There is one seed in some setting, so no interval over seeds."
-    bounds = f"{c.interval.low * scale:+.3f} to {c.interval.high * scale:+.3f}{unit}"
-    return f"The bootstrap {c.interval.confidence * 100:g} % interval over seeds is {bounds}."
+        return "Some setting has only one seed, so there is no interval over seeds."
+    low, high = (format_number(bound * scale, 3, signed=True) for bound in (c.interval.low, c.interval.high))
+    return f"The bootstrap {c.interval.confidence * 100:g} % interval over seeds is {low} to {high}{unit}."
 
 
 def _counts(c: PairedComparison, first: str) -> str:
@@ -80,8 +81,8 @@ def _conclusion(c: PairedComparison, first: str, second: str, metric: str, alpha
     if outcome == UNDECIDED:
         untied = c.wins + c.losses
         return (
-            f"Too few to say: {untied} untied run{'s' * (untied != 1)} cannot give p < {alpha:g} "
-            f"(the least possible is {c.smallest_p:.3g}), even if all agree."
+            f"Inconclusive: {count_of(untied, 'untied run')} cannot give p < {alpha:g} "
+            f"(the smallest possible is {c.smallest_p:.3g}), even if all agree."
         )
     p_text = f"Wilcoxon p = {c.p_value:.3g}"
     if c.adjusted_p is not None:
@@ -90,9 +91,9 @@ def _conclusion(c: PairedComparison, first: str, second: str, metric: str, alpha
         doubt = ", and zero lies in the interval" if _interval_has_zero(c) else ""
         return f"No difference is shown ({p_text}{doubt})."
     over = "" if c.interval is None else " over seeds"
-    return f"{metric} of {first} is {outcome} than of {second} beyond chance{over} ({p_text})."
+    return f"{metric} of {first} is {outcome} than that of {second} beyond chance{over} ({p_text})."
 
 
 def _runs(c: PairedComparison) -> str:
-    runs = f"{c.runs} run{'s' * (c.runs != 1)}"
+    runs = count_of(c.runs, "run")
     return runs if c.groups == 1 else f"{runs} in {c.groups} settings"

@@ -61,7 +61,7 @@ def cell(key: str, text: str, fields: Sequence[str], numbers: Sequence[Any] | No
     return {f"_{key}": text, **{f"{key}_{name}": value for name, value in named}}
 
 
-def value_cell(key: str, name: str, value: float, text: str) -> Cells:
+def value_cell(key: str, name: str, value: float | None, text: str) -> Cells:
     """Return a cell with one number."""
     return cell(key, text, (name,), (value,))
 

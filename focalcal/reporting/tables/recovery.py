@@ -125,11 +125,12 @@ class RecoveryScores:
 )
 def recovery_posterior(sources: Sources) -> Table | None:
     """Return test error, distance to the true posterior where it is known, and ECE, by prediction."""
+    records = sources.data_records
     rows = [
         row
         for setting in recovery_scores(sources)
         if setting.values("none", "kl_posterior")
-        for row in _prediction_rows(setting, "posterior", sources.data_records.get(setting.dataset))
+        for row in _prediction_rows(setting, "posterior", records.get(setting.dataset))
     ]
     if not rows:
         return None

@@ -321,17 +321,19 @@ class TestWording:
         outcome, text = self.describe([0.01] * 5, [0.02] * 5)
         assert outcome == wording.UNDECIDED
         assert text == (
-            "Mean ECE of FTS is 1.000 points lower than of TS over 5 runs. "
-            "The bootstrap 95 % interval over seeds is -1.000 to -1.000 points. "
+            "Mean ECE of FTS is 1.000 points lower than that of TS over 5 runs. "
+            "The bootstrap 95 % interval over seeds is \N{MINUS SIGN}1.000 to \N{MINUS SIGN}1.000 points. "
             "FTS wins 5, ties 0, loses 0. "
-            "Too few to say: 5 untied runs cannot give p < 0.05 (the least possible is 0.0625), "
+            "Inconclusive: 5 untied runs cannot give p < 0.05 (the smallest possible is 0.0625), "
             "even if all agree."
         )
 
     def test_six_that_agree(self):
         outcome, text = self.describe([0.01] * 6, [0.02] * 6)
         assert outcome == wording.LOWER
-        assert text.endswith("ECE of FTS is lower than of TS beyond chance over seeds (Wilcoxon p = 0.0312).")
+        assert text.endswith(
+            "ECE of FTS is lower than that of TS beyond chance over seeds (Wilcoxon p = 0.0312)."
+        )
 
     def test_worse(self):
         outcome, text = self.describe([0.03] * 6, [0.02] * 6)
@@ -360,13 +362,13 @@ class TestWording:
     def test_without_several_seeds_nothing_is_said_about_them(self):
         outcome, text = self.describe([0.01] * 6, [0.02] * 6, list("abcdef"))
         assert outcome == wording.LOWER
-        assert text.endswith("lower than of TS beyond chance (Wilcoxon p = 0.0312).")
+        assert text.endswith("lower than that of TS beyond chance (Wilcoxon p = 0.0312).")
 
     def test_single_seeds_have_no_interval(self):
         outcome, text = self.describe([0.01] * 2, [0.02] * 2, ["a", "b"])
         assert outcome == wording.UNDECIDED
         assert "over 2 runs in 2 settings." in text
-        assert "There is one seed in some setting, so no interval over seeds." in text
+        assert "Some setting has only one seed, so there is no interval over seeds." in text
 
     def test_one_run_and_all_equal(self):
         _, text = self.describe([0.01], [0.02])
