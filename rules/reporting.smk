@@ -403,7 +403,7 @@ rule report:
         runtime=growing(30),
     params:
         *code_version(
-            "workflow_scripts/report.py", *package_files("reporting/templates/*")
+            "workflow_scripts/report.py", *package_files("reporting/templates/**/*.*")
         ),
         spec=whole_spec,
         vocabulary=VOCABULARY,
