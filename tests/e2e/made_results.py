@@ -12,29 +12,14 @@ from PIL import Image
 from focalcal.calibration.catalogue import METRICS
 from focalcal.calibration.fit import boundaries_hit
 from focalcal.reporting.claims.ledger import load_claims
+from focalcal.reporting.products import Layout
 from focalcal.reporting.records.aggregate import RUN_COLUMNS
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.workflow.grid import build_grid
-from workflow_scripts import (
-    claims,
-    experiment_checks,
-    figures,
-    figures_reliability,
-    figures_search,
-    figures_training,
-    report,
-    statistics,
-    tables,
-)
+from workflow_scripts import claims, experiment_checks, products, report
 
 ROOT = Path(__file__).resolve().parents[2]
-SETTINGS = json.dumps(
-    {
-        "metric": "ece",
-        "criterion": "ece",
-        "reliability_methods": ["none", "ts", "fts"],
-    }
-)
+SETTINGS = {"metric": "ece", "criterion": "ece", "reliability_methods": ["none", "ts", "fts"]}
 FITS = (("none", ""), *itertools.product(("ts", "fts"), ("nll", "ece", "adaece")))
 GAMMAS = np.array([0.0, -0.5, 0.5, 1.0])
 TEMPERATURES = np.linspace(0.25, 4.0, 16)
@@ -50,12 +35,9 @@ class MadeResults:
         self.rng = np.random.default_rng(seed)
         self.config = make_config(blocks)
         self.grid = build_grid(self.config, ROOT)
+        self.layout = Layout(self.grid)
         self.failed = set(failed)
         self.results = self.root / "results"
-
-    @property
-    def places(self):
-        return sorted({(run.dataset, run.model) for run in self.grid})
 
     def write_runs(self):
         """Write everything that the stages before reporting leave."""
@@ -85,39 +67,29 @@ class MadeResults:
                 "checksum": "0" * 64,
             }
             self._json(f"data/{dataset}.json", record)
-            samples = self.results / "figures" / "data" / f"{dataset}.png"
-            samples.parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (300, 200), "white").save(samples)
+            self._blank(f"figures/data/{dataset}.png")
 
     def write_tables(self):
-        """Run the entry points that write tables and statistics."""
-        common = ["--metrics", self._path("tables/metrics.csv"), "--output", self._path("tables")]
-        tables.main(["--spec", SETTINGS, *common])
-        statistics.main(["--spec", SETTINGS, *common, *self._runs()])
+        """Run the entry points that write tables and the claims ledger."""
+        self._build(self.layout.products("table"))
         checks = self._path("tables/experiment_checks.csv")
-        experiment_checks.main(
-            ["--metrics", self._path("tables/metrics.csv"), *self._runs(), "--output", checks]
-        )
-        # Theory and recovery were not run: their files do not exist.
+        experiment_checks.main(["--results", str(self.results), "--output", checks])
+        # Theory was not run: its files do not exist.
         evidence = sorted({self._path(claim.table.removeprefix("results/")) for claim in load_claims()})
         ledger = ["--table", self._path("tables/claims.csv"), "--readable", self._path("tables/claims.md")]
         claims.main(["--evidence", *evidence, *ledger])
 
     def write_figures(self):
-        """Run the entry points that draw figures, as PNG."""
-        metrics = ["--metrics", self._path("tables/metrics.csv"), "--output", self._path("figures")]
-        figures.main(["--spec", SETTINGS, *metrics])
-        for dataset, model in self.places:
-            place = f"{dataset}/{model}"
-            files = {
-                name: self._path(f"figures/{name}/{place}.png")
-                for name in ("reliability", "temperature", "surface", "relation", "training", "snapshots")
-            }
-            shared = [*self._runs(), "--place", place]
-            figures_reliability.main(["--spec", SETTINGS, *shared, "--output", files["reliability"]])
-            searched = [f"--{name}={files[name]}" for name in ("temperature", "surface", "relation")]
-            figures_search.main(["--spec", SETTINGS, *shared, *searched])
-            figures_training.main([*shared, "--output", files["training"], "--snapshots", files["snapshots"]])
+        """Draw the figures of the reporting stage; the others, whose data are not made up, are blank."""
+        figures = self.layout.products("figure", stage="reporting")
+        self._build([product for product in figures if product.scope == "all"])
+        for dataset_model in self.layout.dataset_models:
+            here = [product for product in figures if product.scope != "all"]
+            self._build(here, "--dataset-model", dataset_model)
+        for product in self.layout.products("figure"):
+            if product not in figures:
+                for stem in self.layout.stems(product).values():
+                    self._blank(f"{stem}.png")
 
     def write_report(self):
         """Run the entry point that writes the report; return its path."""
@@ -126,8 +98,14 @@ class MadeResults:
         report.main(["--spec", json.dumps(self.config), *arguments, "--config", self._path("config.json")])
         return target
 
-    def _runs(self):
-        return ["--runs", self._path("tables/runs.csv"), "--results", str(self.results)]
+    def _build(self, chosen, *arguments):
+        spec = {"kind": chosen[0].kind, "names": [product.name for product in chosen], "settings": SETTINGS}
+        products.main(["--spec", json.dumps(spec), "--results", str(self.results), *arguments])
+
+    def _blank(self, name):
+        path = self.results / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (300, 200), "white").save(path)
 
     def _path(self, name):
         return str(self.results / name)
