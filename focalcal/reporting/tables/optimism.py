@@ -1,13 +1,16 @@
 """Selection optimism: scores of chosen fits on the data they were chosen on, and on test data."""
 
+from collections.abc import Callable
+
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import mean_optimism, selection_optimism
-from focalcal.reporting.tables.cells import number_column, value_cell
-from focalcal.reporting.tables.table import Column, Table, frame_of
-from focalcal.reporting.text import MINUS, format_number
+from focalcal.reporting.tables.columns import metric_format, number_column
+from focalcal.reporting.tables.table import Column, Row, Table
+from focalcal.reporting.text import MINUS
 
+HEADERS = {"validation": "Validation", "test": "Test", "optimism": f"Test {MINUS} validation"}
 OPTIMISM_NOTE = (
     "A positive difference means that the fit looked better on validation data than it is. Binned "
     "calibration errors are also larger on fewer samples, which works in the opposite direction."
@@ -23,31 +26,29 @@ OPTIMISM_NOTE = (
 )
 def optimism(sources: Sources) -> Table | None:
     """Return validation score, test score and their difference by calibrator and criterion."""
-    rows = []
-    for found in mean_optimism(selection_optimism(sources.metrics)).itertuples():
-        metric = METRICS[found.criterion]
-        row = {
-            "method": METHODS[found.method].label,
-            "criterion": metric.heading,
-            **value_cell("runs", "count", found.runs, str(found.runs)),
-        }
-        for name in ("validation", "test", "optimism"):
-            value = getattr(found, name)
-            text = format_number(value * metric.factor, metric.decimals + 1, signed=name == "optimism")
-            row |= value_cell(name, "mean", value, text)
-        rows.append(row)
-    if not rows:
+    found = mean_optimism(selection_optimism(sources.metrics))
+    if found.empty:
         return None
+    frame = found.rename(columns={"runs": "runs_count"} | {name: f"{name}_mean" for name in HEADERS})
     return Table(
         title="Scores of chosen fits on validation and on test data, mean over runs",
-        frame=frame_of(rows),
+        frame=frame.assign(
+            method=[METHODS[method].label for method in found["method"]],
+            criterion=[METRICS[criterion].heading for criterion in found["criterion"]],
+            _criterion=found["criterion"],
+        ),
         columns=(
             Column("Calibrator", "method"),
             Column("Chosen by", "criterion"),
-            number_column("runs", "Runs", "count"),
-            number_column("validation", "Validation"),
-            number_column("test", "Test"),
-            number_column("optimism", f"Test {MINUS} validation"),
+            number_column("runs_count", "Runs"),
+            *(Column(header, _criterion_format(name), f"{name}_mean") for name, header in HEADERS.items()),
         ),
         notes=(OPTIMISM_NOTE,),
+    )
+
+
+def _criterion_format(name: str) -> Callable[[Row], str]:
+    """Return the format of a mean score: each row has the scale of its criterion."""
+    return lambda row: metric_format(METRICS[row["_criterion"]], more=1, signed=name == "optimism")(
+        row[f"{name}_mean"]
     )

@@ -60,12 +60,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its title and notes; rows between which `group` differs are set apart by a rule."""
+    """A table with its title and notes; a rule sets rows apart that differ in the frame's columns `group`."""
 
     title: str
     frame: pd.DataFrame
     columns: tuple[Column, ...]
-    group: Callable[[Row], Any] = lambda _row: None
+    group: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def groups(self, *, merged: bool = True) -> list[list[list[Cell]]]:
@@ -73,8 +73,8 @@ class Table:
 
         With `merged`, repeated texts of `merge` columns are blank; a table that readers sort needs all.
         """
-        rows = self.frame.to_dict("records")
-        return [list(self._cells(members, merged)) for _, members in groupby(rows, self.group)]
+        rows = groupby(self.frame.to_dict("records"), lambda row: [row[name] for name in self.group])
+        return [list(self._cells(members, merged)) for _, members in rows]
 
     def _cells(self, rows: Iterable[Row], merged: bool) -> Iterator[list[Cell]]:
         above: list[str] = []
@@ -100,13 +100,8 @@ class Table:
 
 
 def _cell(column: Column, row: Row, text: str) -> Cell:
-    value = row[column.value] if column.value else None
-    return Cell(text, None if pd.isna(value) else value, bool(column.best and text and row[column.best] == 1))
-
-
-def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return rows as a frame that keeps whole numbers whole and None empty."""
-    return pd.DataFrame(rows, dtype=object)
+    value, best = (row[name] if name else None for name in (column.value, column.best))
+    return Cell(text, None if pd.isna(value) else value, bold=bool(text) and not pd.isna(best) and best == 1)
 
 
 def empty_table(title: str) -> Table:

@@ -2,6 +2,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from scipy import stats
 
 from focalcal.reporting.statistics import tests as statistics
 from focalcal.reporting.statistics import wording
-from focalcal.reporting.statistics.intervals import mean_interval
+from focalcal.reporting.statistics.intervals import seed_intervals
 
 # Demsar (2006), Table 5(a): critical values of the two-tailed Nemenyi test for 2 to 10 classifiers.
 DEMSAR_Q05 = [1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]
@@ -77,11 +78,14 @@ class TestBootstrapOverRuns:
 def test_an_interval_of_a_mean_is_that_of_students_t():
     values = [0.1, 0.4, 0.25, 0.3]
     low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
-    found = mean_interval(values)
-    assert found.seeds == 4
-    assert found.mean - found.half_width == pytest.approx(low, rel=1e-12)
-    assert found.mean + found.half_width == pytest.approx(high, rel=1e-12)
-    assert mean_interval([0.5]).half_width is None
+    rows = [("a", value) for value in values] + [("b", 0.5)]
+    found = seed_intervals(pd.DataFrame(rows, columns=["loss", "value"]), ["loss"])
+    assert found["seeds"].tolist() == [4, 1]
+    several, single = found.to_dict("records")
+    assert several["mean"] - several["half_width"] == pytest.approx(low, rel=1e-12)
+    assert several["mean"] + several["half_width"] == pytest.approx(high, rel=1e-12)
+    assert single["mean"] == 0.5
+    assert math.isnan(single["half_width"])
 
 
 class TestCompareRuns:
