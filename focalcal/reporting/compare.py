@@ -14,7 +14,6 @@ from focalcal.common.io import read_json
 from focalcal.reporting.records.measurements import RUN, SETTING, chosen_fits, load_metrics
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.statistics.tests import compare_runs
-from focalcal.reporting.statistics.wording import verdict
 from focalcal.reporting.text import MINUS, format_number
 
 COMPARED_METRICS = ("accuracy", *CRITERIA)
@@ -115,7 +114,7 @@ def _score_line(metric: str, method: str, rows: pd.DataFrame) -> str:
         format_number(means["value_second"], shown.decimals + 1),
         format_number(comparison.mean_difference * shown.factor, shown.decimals + 1, signed=True),
         f"{comparison.wins} / {comparison.ties} / {comparison.losses}",
-        verdict(comparison),
+        comparison.verdict,
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -114,7 +114,7 @@ def _comparisons(
     }
     found = []
     for metric, (function, ours, theirs) in pairs.items():
-        comparison = compare_samples(function, ours, theirs, kind="basic", resamples=resamples)
+        comparison = compare_samples(function, ours, theirs, resamples=resamples)
         found.append(
             {
                 "metric": metric,

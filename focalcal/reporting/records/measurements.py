@@ -1,6 +1,7 @@
 """The tidy metrics of all runs: read, checked, and summarised over seeds."""
 
 import os
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -77,6 +78,24 @@ def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
         if chosen is not None:
             found.append((method, chosen))
     return sorted(found, key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
+
+
+def shown_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
+    """Return the chosen fits of the methods that overviews show and that apply to every model."""
+    return [
+        (method, chosen)
+        for method, chosen in chosen_fits(frame, criterion)
+        if METHODS[method].shown and not METHODS[method].needs_training_gamma
+    ]
+
+
+def rows_of_fits(
+    frame: pd.DataFrame, fits: Iterable[tuple[str, str]], metric: str, split: str = "test"
+) -> pd.DataFrame:
+    """Return one metric's rows of these (method, criterion) pairs."""
+    rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
+    wanted = set(fits)
+    return rows.loc[[fit in wanted for fit in zip(rows["method"], rows["criterion"], strict=True)]]
 
 
 def sorted_settings(scores: pd.DataFrame) -> list[tuple[str, str, str]]:

@@ -68,9 +68,15 @@ def number_column(name: str, header: str, text: Callable[[Any], str] = str, miss
     return Column(header, lambda row: missing if pd.isna(row[name]) else text(row[name]), name)
 
 
-def metric_format(metric: Metric, *, more: int = 0, signed: bool = False) -> Callable[[float], str]:
-    """Return the format of values on the metric's scale, with `more` decimals than scores have."""
-    return lambda value: format_number(value * metric.factor, metric.decimals + more, signed=signed)
+def finer_column(name: str, header: str, *, signed: bool = False) -> Column:
+    """Return the column that shows one number of the frame by `finer_text`."""
+    return Column(header, lambda row: finer_text(row, name, signed=signed), name)
+
+
+def finer_text(row: Row, name: str, *, signed: bool = False) -> str:
+    """Return a number on the scale of the row's `_metric`, with one more decimal than scores have."""
+    metric, value = METRICS[row["_metric"]], row[name]
+    return "" if pd.isna(value) else format_number(value * metric.factor, metric.decimals + 1, signed=signed)
 
 
 def score_column(
@@ -110,8 +116,8 @@ def spread_text(row: Row, key: str, metric: Metric, spread: str, *, signed: bool
     mean, width = row[f"{key}_mean"], row[f"{key}_{spread}"]
     if pd.isna(mean):
         return ""
-    text = metric_format(metric, signed=signed)(mean)
-    return text if pd.isna(width) else f"{text} ± {metric_format(metric)(width)}"
+    text = format_number(mean * metric.factor, metric.decimals, signed=signed)
+    return text if pd.isna(width) else f"{text} ± {format_number(width * metric.factor, metric.decimals)}"
 
 
 def parameters_text(low: float, high: float, temperature: float) -> str:

@@ -1,6 +1,6 @@
 """Calibrators compared in pairs: over runs, and over the test samples of each run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -9,12 +9,12 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import chosen_fits
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.comparisons import HEADLINE, compare_by, compare_methods, compared_pairs
-from focalcal.reporting.statistics.tests import PairedComparison, adjust
-from focalcal.reporting.statistics.wording import verdict
-from focalcal.reporting.tables.columns import DATASET_MODEL, metric_format, number_column
+from focalcal.reporting.statistics.comparisons import HEADLINE, compare_methods, compared_pairs
+from focalcal.reporting.statistics.tests import adjust
+from focalcal.reporting.tables.columns import DATASET_MODEL, finer_column, finer_text, number_column
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS
+from focalcal.training.appearance import loss_order
 
 COMPARISON_NOTES = (
     (
@@ -61,20 +61,18 @@ def comparisons(sources: Sources) -> Table | None:
     metric, frame = METRICS[sources.metric], sources.metrics
     frame = frame[(frame["metric"] == metric.id) & (frame["split"] == "test")]
     fits = dict(chosen_fits(frame, sources.criterion))
-    families = [_pairs_family(frame, fits, metric.id)]
-    if all(method in fits for method in HEADLINE):
-        sides = [(method, fits[method]) for method in HEADLINE]
-        for column in ("dataset", "loss"):
-            found = compare_by(frame, column, *sides, metric.id)
-            families.append([(*HEADLINE, f"{column} {value}", compared) for value, compared in found.items()])
+    families = [[(pair, "all", frame) for pair in compared_pairs()]]
+    for column, order in (("dataset", None), ("loss", loss_order)):
+        values = sorted(frame[column].unique(), key=order)
+        families.append([(HEADLINE, f"{column} {value}", frame[frame[column] == value]) for value in values])
     rows = [
-        _comparison_row(*entry) | {"_family": number}
+        row | {"_family": number, "_metric": metric.id}
         for number, family in enumerate(families)
-        for entry in family
+        for row in _family_rows(family, fits, metric.id)
     ]
     if not rows:
         return None
-    unit, difference = metric.difference_unit, metric_format(metric, more=1, signed=True)
+    unit = metric.difference_unit
     return Table(
         title=(
             f"Paired differences of test {metric.inline}, fits chosen by validation "
@@ -86,8 +84,8 @@ def comparisons(sources: Sources) -> Table | None:
             Column("Runs of", "scope"),
             number_column("runs_count", "Runs"),
             number_column("settings_count", "Settings"),
-            number_column("difference_mean", f"Difference{unit}", difference),
-            Column(f"95 % interval{unit}", lambda row: _interval_text(row, difference), "interval_low"),
+            finer_column("difference_mean", f"Difference{unit}", signed=True),
+            Column(f"95 % interval{unit}", _interval_text, "interval_low"),
             Column("Wins / ties / losses", _outcomes_text, "outcomes_wins"),
             number_column("p_value", "p (Wilcoxon)", _p_text),
             number_column("holm_value", "p (Holm)", _p_text),
@@ -125,57 +123,48 @@ def samples(sources: Sources) -> Table | None:
             Column("Seed", "seed"),
             Column("Metric", "metric"),
             number_column("samples_count", "Test samples"),
-            _own_scale_column(f"{HEADLINE[1]}_value", second),
-            _own_scale_column(f"{HEADLINE[0]}_value", first),
-            _own_scale_column("difference_value", f"{first} {MINUS} {second}", signed=True),
-            Column(
-                "95 % interval",
-                lambda row: _interval_text(row, _own_scale(row, signed=True)),
-                "interval_low",
-            ),
+            finer_column(f"{HEADLINE[1]}_value", second),
+            finer_column(f"{HEADLINE[0]}_value", first),
+            finer_column("difference_value", f"{first} {MINUS} {second}", signed=True),
+            Column("95 % interval", _interval_text, "interval_low"),
             Column("What follows", "outcome"),
         ),
         notes=SAMPLE_NOTES,
     )
 
 
-def _pairs_family(
-    frame: pd.DataFrame, fits: Mapping[str, str], metric: str
-) -> list[tuple[str, str, str, PairedComparison]]:
-    """Return the comparison of each pair of calibrators over all runs, corrected together."""
+def _family_rows(
+    family: Iterable[tuple[tuple[str, str], str, pd.DataFrame]], fits: Mapping[str, str], metric: str
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each pair and scope whose runs have both methods, p-values corrected together."""
     found = {}
-    for first, second in compared_pairs():
+    for (first, second), scope, frame in family:
         # Fits chosen by two criteria would show the difference of the criteria, not of the calibrators.
         if {first, second} <= fits.keys() and len({fits[first], fits[second]} - {""}) < 2:
             compared = compare_methods(frame, (first, fits[first]), (second, fits[second]), metric)
-            if compared:
-                found[first, second] = compared
-    return [
-        (*pair, "all", compared) for pair, compared in zip(found, adjust(list(found.values())), strict=True)
-    ]
-
-
-def _comparison_row(first: str, second: str, scope: str, compared: PairedComparison) -> dict[str, Any]:
-    interval = compared.interval
-    return {
-        "pair": f"{METHODS[first].label} {MINUS} {METHODS[second].label}",
-        "scope": scope,
-        "runs_count": compared.runs,
-        "settings_count": compared.groups,
-        "difference_mean": compared.mean_difference,
-        "interval_low": None if interval is None else interval.low,
-        "interval_high": None if interval is None else interval.high,
-        "outcomes_wins": compared.wins,
-        "outcomes_ties": compared.ties,
-        "outcomes_losses": compared.losses,
-        "p_value": compared.p_value,
-        "holm_value": compared.adjusted_p,
-        "verdict": verdict(compared),
-    }
+            if compared is not None:
+                found[first, second, scope] = compared
+    for (first, second, scope), compared in zip(found, adjust(list(found.values())), strict=True):
+        interval = compared.interval
+        yield {
+            "pair": f"{METHODS[first].label} {MINUS} {METHODS[second].label}",
+            "scope": scope,
+            "runs_count": compared.runs,
+            "settings_count": compared.groups,
+            "difference_mean": compared.mean_difference,
+            "interval_low": interval and interval.low,
+            "interval_high": interval and interval.high,
+            "outcomes_wins": compared.wins,
+            "outcomes_ties": compared.ties,
+            "outcomes_losses": compared.losses,
+            "p_value": compared.p_value,
+            "holm_value": compared.adjusted_p,
+            "verdict": compared.verdict,
+        }
 
 
 def _sample_row(record: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    first, second = HEADLINE
+    (first, second), low, high = HEADLINE, found["low"], found["high"]
     label = METHODS[first].label
     return {
         **{key: str(record["run"][key]) for key in ("dataset", "model", "loss", "seed")},
@@ -185,29 +174,15 @@ def _sample_row(record: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str
         f"{second}_value": found["second"],
         f"{first}_value": found["first"],
         "difference_value": found["difference"],
-        "interval_low": found["low"],
-        "interval_high": found["high"],
-        "outcome": f"{label} lower"
-        if found["high"] < 0
-        else f"{label} higher"
-        if found["low"] > 0
-        else "open",
+        "interval_low": low,
+        "interval_high": high,
+        "outcome": f"{label} lower" if high < 0 else f"{label} higher" if low > 0 else "open",
     }
 
 
-def _own_scale_column(name: str, header: str, *, signed: bool = False) -> Column:
-    return Column(header, lambda row: _own_scale(row, signed=signed)(row[name]), name)
-
-
-def _own_scale(row: Row, *, signed: bool = False) -> Callable[[float], str]:
-    """Return the format of a row's values, whose metric is its own."""
-    return metric_format(METRICS[row["_metric"]], more=1, signed=signed)
-
-
-def _interval_text(row: Row, difference: Callable[[float], str]) -> str:
-    if pd.isna(row["interval_low"]):
-        return "one seed"
-    return f"{difference(row['interval_low'])} to {difference(row['interval_high'])}"
+def _interval_text(row: Row) -> str:
+    low, high = (finer_text(row, name, signed=True) for name in ("interval_low", "interval_high"))
+    return f"{low} to {high}" if low else "one seed"
 
 
 def _outcomes_text(row: Row) -> str:

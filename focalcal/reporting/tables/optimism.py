@@ -1,16 +1,13 @@
 """Selection optimism: scores of chosen fits on the data they were chosen on, and on test data."""
 
-from collections.abc import Callable
-
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import mean_optimism, selection_optimism
-from focalcal.reporting.tables.columns import metric_format, number_column
-from focalcal.reporting.tables.table import Column, Row, Table
+from focalcal.reporting.tables.columns import finer_column, number_column
+from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import MINUS
 
-HEADERS = {"validation": "Validation", "test": "Test", "optimism": f"Test {MINUS} validation"}
 OPTIMISM_NOTE = (
     "A positive difference means that the fit looked better on validation data than it is. Binned "
     "calibration errors are also larger on fewer samples, which works in the opposite direction."
@@ -29,26 +26,22 @@ def optimism(sources: Sources) -> Table | None:
     found = mean_optimism(selection_optimism(sources.metrics))
     if found.empty:
         return None
-    frame = found.rename(columns={"runs": "runs_count"} | {name: f"{name}_mean" for name in HEADERS})
+    names = {name: f"{name}_mean" for name in ("validation", "test", "optimism")}
+    frame = found.rename(columns={"runs": "runs_count", **names})
     return Table(
         title="Scores of chosen fits on validation and on test data, mean over runs",
         frame=frame.assign(
             method=[METHODS[method].label for method in found["method"]],
             criterion=[METRICS[criterion].heading for criterion in found["criterion"]],
-            _criterion=found["criterion"],
+            _metric=found["criterion"],
         ),
         columns=(
             Column("Calibrator", "method"),
             Column("Chosen by", "criterion"),
             number_column("runs_count", "Runs"),
-            *(Column(header, _criterion_format(name), f"{name}_mean") for name, header in HEADERS.items()),
+            finer_column("validation_mean", "Validation"),
+            finer_column("test_mean", "Test"),
+            finer_column("optimism_mean", f"Test {MINUS} validation", signed=True),
         ),
         notes=(OPTIMISM_NOTE,),
-    )
-
-
-def _criterion_format(name: str) -> Callable[[Row], str]:
-    """Return the format of a mean score: each row has the scale of its criterion."""
-    return lambda row: metric_format(METRICS[row["_criterion"]], more=1, signed=name == "optimism")(
-        row[f"{name}_mean"]
     )

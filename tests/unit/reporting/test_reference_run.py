@@ -7,7 +7,6 @@ import pytest
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.records.measurements import load_metrics, sorted_settings, summarise
 from focalcal.reporting.statistics.comparisons import compare_methods
-from focalcal.reporting.statistics.wording import verdict
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_label, loss_order
 from focalcal.workflow.grid import build_grid
@@ -57,7 +56,7 @@ def comparison_rows():
                 cells = [title, losses, METRICS[criterion].name, METRICS[metric].name, str(compared.runs)]
                 cells += [sizes[0], f"{sizes[1]} to {sizes[2]}", f"{compared.wins} / {compared.losses}"]
                 p_value = "<0.001" if compared.p_value < 0.001 else f"{compared.p_value:.3f}"
-                rows.append(f"| {' | '.join([*cells, p_value, verdict(compared)])} |")
+                rows.append(f"| {' | '.join([*cells, p_value, compared.verdict])} |")
     return rows
 
 
