@@ -43,13 +43,13 @@ def headline(frame: pd.DataFrame, metric: str, criterion: str) -> dict[str, Any]
             **{name: sorted(frame[name].unique().tolist()) for name in ("dataset", "model", "loss")},
             "seeds": int(frame.groupby(SETTING)["seed"].nunique().max()) if len(frame) else 0,
         },
-        "means": _mean_scores(rows, fits, shown),
+        "means": _calibrator_means(rows, fits, shown),
         "best_as_trained": _best_losses(rows, shown),
         "comparison": None if comparison is None else _comparison(comparison, shown),
     }
 
 
-def _mean_scores(rows: pd.DataFrame, fits: dict[str, str], metric: Metric) -> list[dict[str, Any]]:
+def _calibrator_means(rows: pd.DataFrame, fits: dict[str, str], metric: Metric) -> list[dict[str, Any]]:
     """Return the mean score of each compared calibrator over the runs that have all of them."""
     compared = [(method, fits[method]) for method in COMPARED if method in fits]
     scores = paired_scores(rows, compared, metric.id)
@@ -59,7 +59,7 @@ def _mean_scores(rows: pd.DataFrame, fits: dict[str, str], metric: Metric) -> li
             "method": method,
             "name": METHODS[method].name,
             "value": float(mean),
-            "text": f"{_shown(mean, metric)}{unit}",
+            "text": f"{_scaled(mean, metric)}{unit}",
         }
         for method, mean in scores.groupby(level=SETTING).mean().mean().items()
     ]
@@ -76,8 +76,8 @@ def _best_losses(rows: pd.DataFrame, metric: Metric) -> list[dict[str, str]]:
             {
                 "place": f"{dataset} · {model}",
                 "loss": loss_label(best["loss"]),
-                "score": _shown(best["value"], metric),
-                "cross_entropy": "" if baseline.empty else _shown(baseline.iloc[0], metric),
+                "score": _scaled(best["value"], metric),
+                "cross_entropy": "" if baseline.empty else _scaled(baseline.iloc[0], metric),
             }
         )
     return found
@@ -90,11 +90,11 @@ def _comparison(comparison: PairedComparison, metric: Metric) -> dict[str, Any]:
         "answer": _short_answer(comparison.verdict, metric.name),
         "difference": f"{difference}{metric.difference_unit}",
         "outcomes": {name: getattr(comparison, name) for name in ("wins", "ties", "losses")},
-        "detail": describe(comparison, metric),
+        "detail": describe_comparison(comparison, metric),
     }
 
 
-def _shown(value: float, metric: Metric) -> str:
+def _scaled(value: float, metric: Metric) -> str:
     return format_number(value * metric.factor, metric.decimals)
 
 
@@ -107,7 +107,7 @@ def _short_answer(outcome: str, label: str) -> str:
     }.get(outcome, "Not shown: over these runs the two do not differ beyond chance.")
 
 
-def describe(comparison: PairedComparison, metric: Metric) -> str:
+def describe_comparison(comparison: PairedComparison, metric: Metric) -> str:
     """Return one paragraph: the mean difference, its uncertainty, the count of runs, and what follows."""
     first, second = (METHODS[method].label for method in HEADLINE)
     parts = [

@@ -138,16 +138,13 @@ def printed_scores(published: Published, paper: str) -> pd.DataFrame:
     """
     cells = pd.DataFrame([cell for key, cell in published.items() if key[0] == paper])
     cells = cells.rename(columns={"value": "mean", "note": "_note"}).set_index(CELL[1:])
-    cells["_text"] = [
-        text
-        + (f" ± {std}" if std else "")
-        + (parameters_text(gamma, gamma, temperature) if criterion else "")
-        for (*_, criterion, _), text, std, gamma, temperature in zip(
-            cells.index,
-            *(cells[name] for name in ("printed", "printed_std", "gamma", "temperature")),
-            strict=True,
-        )
+    # What was not fitted by a criterion has no parameters to show.
+    parameters = [
+        parameters_text(cell.gamma, cell.gamma, cell.temperature) if cell.Index[-2] else ""
+        for cell in cells.itertuples()
     ]
+    spreads = [f" ± {std}" if std else "" for std in cells["printed_std"]]
+    cells["_text"] = cells["printed"] + spreads + parameters
     cells["_decimals"] = [len(text.partition(".")[2]) for text in cells["printed"]]
     return cells[["mean", "std", "temperature", "gamma", "_text", "_decimals", "_note"]]
 
@@ -159,9 +156,9 @@ def printed_text(row: Row, key: str, marks: Mapping[str, str]) -> str:
 
 def difference_text(difference: float, decimals: float, metric: Metric) -> str:
     """Return ours minus published with the published decimals; nothing if one of them is missing."""
-    return (
-        "" if pd.isna(difference) else format_number(difference * metric.factor, int(decimals), signed=True)
-    )
+    if pd.isna(difference):
+        return ""
+    return format_number(difference * metric.factor, int(decimals), signed=True)
 
 
 def footnote_marks(frame: pd.DataFrame) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Our scores in the layouts of M20 Tables 1-13, above M20's numbers where it prints the same cell."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pandas as pd
 
@@ -13,7 +13,6 @@ from focalcal.reporting.tables.columns import (
     difference_text,
     footnote_marks,
     footnotes,
-    is_fitted,
     mark_best,
     printed_scores,
     printed_text,
@@ -27,27 +26,6 @@ from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.training.appearance import loss_label, loss_order
 
 STAGES = {"pre": "Pre T", "post": "Post T"}
-
-
-@dataclass(frozen=True)
-class ShownColumn:
-    """A column of M20's tables: a loss before or after temperature scaling, and the score behind it."""
-
-    loss: str
-    stage: str
-    method: str
-    criterion: str
-    metric: Metric
-
-    @property
-    def key(self) -> str:
-        """Return its name in the CSV."""
-        return f"{self.loss}_{self.stage}"
-
-    @property
-    def fit(self) -> tuple[str, str, str, str]:
-        """Return loss, method, criterion and metric of its scores."""
-        return self.loss, self.method, self.criterion, self.metric.id
 
 
 @table(
@@ -144,19 +122,14 @@ def _m20_table(
     scores = sources.scores
     criterion = "adaece" if metric.id == "adaece" else "ece"
     fits = {"pre": ("none", ""), "post": ("ts", criterion)}
-    shown = [
-        ShownColumn(loss, stage, *fits[stage], metric)
-        for loss in sorted({key[2] for key in scores.index}, key=loss_order)
-        for stage in stages
-    ]
+    losses = sorted({key[2] for key in scores.index}, key=loss_order)
+    keys = {f"{loss}_{stage}": (loss, *fits[stage], metric.id) for loss in losses for stage in stages}
     rows = sorted({key[:2] for key in scores.index})
-    keys = {column.key: column.fit for column in shown}
     ours = with_scores(score_frame(scores, rows, keys, ranked=keys), keys) if keys else scores
     if ours.empty:
         return None
     for stage in stages:
-        marked = [column.key for column in shown if column.stage == stage]
-        mark_best(ours, marked, metric, by=["dataset", "model"])
+        mark_best(ours, [f"{loss}_{stage}" for loss in losses], metric, by=["dataset", "model"])
     ours.insert(2, "source", "ours")
     ours.insert(3, "seeds", seed_texts(ours, keys))
     frame = _with_printed(ours, score_frame(printed_scores(sources.published, "M20"), rows, keys), list(keys))
@@ -168,7 +141,7 @@ def _m20_table(
             *DATASET_MODEL,
             Column("Source", "source"),
             Column("n", "seeds"),
-            *(_shown_column(column, marks) for column in shown),
+            *(_stage_column(loss, stage, metric, marks) for loss in losses for stage in stages),
         ),
         group=("dataset", "model"),
         notes=(
@@ -200,16 +173,15 @@ def _with_printed(ours: pd.DataFrame, printed: pd.DataFrame, keys: Sequence[str]
     return frame
 
 
-def _shown_column(column: ShownColumn, marks: Mapping[str, str]) -> Column:
-    """Return one loss before or after scaling: a score, the printed number or their difference."""
-    key, metric = column.key, column.metric
+def _stage_column(loss: str, stage: str, metric: Metric, marks: Mapping[str, str]) -> Column:
+    """Return a loss before or after scaling: our score, the printed number or their difference."""
+    key = f"{loss}_{stage}"
 
     def text(row: Row) -> str:
         if row["source"] == "M20":
             return printed_text(row, key, marks)
         if row["source"] == "difference":
             return difference_text(row[f"{key}_mean"], row[f"_{key}_decimals"], metric)
-        return score_text(row, key, metric, fitted=is_fitted(column.method))
+        return score_text(row, key, metric, fitted=stage == "post")
 
-    header, span = STAGES[column.stage], loss_label(column.loss)
-    return Column(header, text, f"{key}_mean", f"{key}_best", span)
+    return Column(STAGES[stage], text, f"{key}_mean", f"{key}_best", loss_label(loss))

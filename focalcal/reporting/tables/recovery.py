@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import RUN, SCORE, SETTING
+from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits
 from focalcal.reporting.records.published import load_c21_statements
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.intervals import seed_intervals
@@ -20,8 +21,8 @@ from focalcal.reporting.tables.columns import (
 )
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS, format_number, natural_order
-from focalcal.training.appearance import is_smoothed, known_loss, loss_label, loss_order
-from focalcal.training.catalogue import training_gamma
+from focalcal.training.appearance import is_smoothed, loss_label, loss_order
+from focalcal.training.catalogue import psi_gamma
 
 CRITERIA = {"none": "", "ts": "nll", "fts": "nll", "psi": "", "ts-focal": "focal", "ts-focal-psi": "focal"}
 """Methods of C21's comparison, each with the criterion of its fit."""
@@ -186,13 +187,11 @@ def recovery_diagnosis(sources: Sources) -> Table | None:
         return None
     intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE])
     frame = score_frame(intervals, settings, {name: ("none", "", name) for name in SHARES})
-    gammas = [psi_gamma(loss) for loss in frame["loss"]]
-    proper = {0: "proper loss: Ψ is the identity"}
+    frame.insert(3, "gamma_value", [psi_gamma(loss) for loss in frame["loss"]])
     frame["note"] = [
-        proper.get(gamma, "") if gamma is not None else missing_reason(loss, "psi")
-        for loss, gamma in zip(frame["loss"], gammas, strict=True)
+        missing_reason(loss, "psi", gamma) or ("proper loss: Ψ is the identity" if gamma == 0 else "")
+        for loss, gamma in zip(frame["loss"], frame["gamma_value"].astype(float), strict=True)
     ]
-    frame.insert(3, "gamma_value", gammas)
     return Table(
         title="Test samples on which the model is under- or overconfident (C21 Theorem 8, section 5.1)",
         frame=_with_loss_labels(frame),
@@ -216,13 +215,10 @@ def recovery_rows(metrics: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([rows, temperatures])
 
 
-def psi_gamma(loss: str) -> float | None:
-    """Return the gamma of Psi; None if the loss has no single known one."""
-    return training_gamma(loss) if known_loss(loss) else None
-
-
-def missing_reason(loss: str, method: str) -> str:
-    """Return why a method has no scores."""
+def missing_reason(loss: str, method: str, mean: float = np.nan) -> str:
+    """Return why a method has no scores; nothing if it has a mean."""
+    if not np.isnan(mean):
+        return ""
     if METHODS[method].needs_training_gamma and psi_gamma(loss) is None:
         return f"Ψ does not apply: {loss!r} is not a focal loss of one known gamma"
     configurable = METHODS[method].criteria is None
@@ -239,20 +235,11 @@ def _prediction_frame(sources: Sources, truth: str) -> pd.DataFrame:
         if (*setting, "none", "", f"kl_{truth}") in intervals.index
         for method in PREDICTIONS
     ]
-    metrics = {
-        "temperature": "temperature",
-        "error": "error",
-        "kl": f"kl_{truth}",
-        "tv": f"tv_{truth}",
-        "ece": ECE,
-    }
-    frame = score_frame(intervals, rows, {key: (name,) for key, name in metrics.items()}, ranked=("kl",))
-    measured = frame["ece_mean"].notna()
-    frame[ERROR_FIELDS] = _errors(intervals, rows).where(measured)
-    frame["note"] = [
-        "" if found else missing_reason(loss, method)
-        for loss, method, found in zip(frame["loss"], frame["method"], measured, strict=True)
-    ]
+    distances = {"kl": (f"kl_{truth}",), "tv": (f"tv_{truth}",), "ece": (ECE,)}
+    keys = {"temperature": ("temperature",), "error": ("error",), **distances}
+    frame = score_frame(intervals, rows, keys, ranked=("kl",))
+    frame[ERROR_FIELDS] = _errors(intervals, rows).where(frame["ece_mean"].notna())
+    frame["note"] = list(map(missing_reason, frame["loss"], frame["method"], frame["ece_mean"]))
     mark_best(frame, ["kl"], replace(DISTANCE, decimals=ALL_DECIMALS), by=SETTING)
     frame["method"] = frame["method"].map(PREDICTIONS)
     return _with_loss_labels(frame.drop(columns=["criterion", "temperature_half_width", "temperature_seeds"]))
@@ -271,7 +258,7 @@ def _paradigm_frame(
     frame[ERROR_FIELDS] = _errors(intervals, [(*setting, before, CRITERIA[before]) for setting in settings])
     frame = frame.join(_paired_differences(rows, before, after).add_prefix("difference_"), on=SETTING)
     frame["note"] = [
-        missing_reason(loss, before) if pd.isna(raw) else missing_reason(loss, after) if pd.isna(psi) else ""
+        missing_reason(loss, before, raw) or missing_reason(loss, after, psi)
         for loss, raw, psi in zip(frame["loss"], frame["ece_raw_mean"], frame["ece_psi_mean"], strict=True)
     ]
     frame.insert(0, "paradigm", paradigm)
@@ -284,11 +271,8 @@ def _paradigm_frame(
 
 def _paired_differences(rows: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
     """Return the interval of ECE-Psi minus ECE-raw of each setting whose seeds all have both."""
-    scored = rows[rows["metric"] == ECE]
     raw, psi = (
-        scored[(scored["method"] == method) & (scored["criterion"] == CRITERIA[method])].set_index(RUN)[
-            "value"
-        ]
+        rows_of_fits(rows, [(method, CRITERIA[method])], ECE).set_index(RUN)["value"]
         for method in (before, after)
     )
     differences = (psi.reindex(raw.index) - raw).reset_index()

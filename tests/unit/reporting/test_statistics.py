@@ -10,7 +10,7 @@ from scipy import stats
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.statistics import tests as statistics
-from focalcal.reporting.statistics.headline import describe
+from focalcal.reporting.statistics.headline import describe_comparison
 from focalcal.reporting.statistics.intervals import seed_intervals
 
 # Demsar (2006), Table 5(a): critical values of the two-tailed Nemenyi test for 2 to 10 classifiers.
@@ -287,7 +287,7 @@ class TestRanking:
 class TestWording:
     def describe(self, first, second, groups=None):
         result = statistics.compare_runs(np.array(first), np.array(second), groups)
-        return result.verdict, describe(result, METRICS["ece"])
+        return result.verdict, describe_comparison(result, METRICS["ece"])
 
     def test_five_runs_are_too_few_however_clear(self):
         outcome, text = self.describe([0.01] * 5, [0.02] * 5)
