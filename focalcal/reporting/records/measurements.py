@@ -1,11 +1,14 @@
 """The tidy metrics of all runs: read, checked, and summarised over seeds."""
 
 import os
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.errors import UserError
 from focalcal.training.catalogue import LOSSES, parse_loss
@@ -93,6 +96,43 @@ def loss_order(loss: str) -> tuple[int, float, float, str]:
     except UserError:
         return len(LOSSES), 0.0, 0.0, loss
     return list(LOSSES).index(parsed.kind), parsed.gamma or 0.0, parsed.epsilon, loss
+
+
+def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
+    """Return (method, criterion) of the fit that represents each method, in the order of the catalogue.
+
+    It is the fit without a criterion, the one chosen by `criterion`, or the only one.
+    """
+    found = {}
+    for method, rows in frame.groupby("method"):
+        criteria = set(rows["criterion"])
+        preferred = [name for name in ("", criterion) if name in criteria]
+        if preferred or len(criteria) == 1:
+            found[method] = preferred[0] if preferred else min(criteria)
+    return [(method, found[method]) for method in METHODS if method in found]
+
+
+def shown_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
+    """Return the chosen fits of the methods that overviews show and that apply to every model."""
+    return [
+        (method, chosen)
+        for method, chosen in chosen_fits(frame, criterion)
+        if METHODS[method].shown and not METHODS[method].needs_training_gamma
+    ]
+
+
+def rows_of_fits(
+    frame: pd.DataFrame, fits: Iterable[tuple[str, str]], metric: str, split: str = "test"
+) -> pd.DataFrame:
+    """Return one metric's rows of these (method, criterion) pairs."""
+    rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
+    wanted = set(fits)
+    return rows[[fit in wanted for fit in zip(rows["method"], rows["criterion"], strict=True)]]
+
+
+def natural_order(name: str) -> list[str | int]:
+    """Return a sort key that puts resnet8 before resnet20."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def _optional(value: float) -> float | None:
