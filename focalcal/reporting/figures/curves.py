@@ -71,7 +71,7 @@ def recovery_curves(sources: Sources) -> Figure | None:
     dataset, model = sources.dataset_model.split("/")
     line = read_line(sources.data_path(dataset))
     drawn = Figure(figsize=(2.15 * (1 + len(found)), 6.4))
-    drawn.suptitle(setting_title(dataset, model, map(len, found.values())))
+    drawn.suptitle(setting_title(sources.dataset_model, map(len, found.values())))
     axes = drawn.subplots(len(ROWS), 1 + len(found), squeeze=False, sharex=True)
     _densities(axes[0, 0], line, sources.data_records[dataset]["spec"])
     _true_posterior(axes[1, 0], line)

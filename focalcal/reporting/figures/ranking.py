@@ -34,7 +34,7 @@ TOO_FEW = (
 def critical_difference(sources: Sources) -> Figure:
     """Return the diagram of a ranking; best combinations to the left, names below the axis of ranks."""
     fits = shown_fits(sources.metrics, sources.criterion)
-    ranking = rank_combinations(sources.metrics, fits, sources.metric)
+    ranking = rank_combinations(sources.metrics, fits, sources.metric) if fits else None
     if ranking is None:
         return message_figure(TOO_FEW)
     ranked = {name.split(" / ")[0] for name in ranking.methods}

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.reliability import SIDES
-from focalcal.reporting.figures.scores import by_pair, panels_by_loss, points_by_loss
+from focalcal.reporting.figures.scores import by_dataset_model, panels_by_loss, points_by_loss
 from focalcal.reporting.figures.style import (
     GREY,
     message_figure,
@@ -67,7 +67,7 @@ def _distance_figure(sources: Sources, metric: str, label: str) -> Figure:
     if rows.empty:
         return message_figure("No available run has a posterior to compare with.")
     drawn, axes = panels_by_loss(rows)
-    for axis, _, here in axes:
+    for axis, here in axes:
         points_by_loss(axis, here, label, spread=False)
         plain_log(axis, "x")
     method_legend(drawn, [method for method, _ in COMPARED])
@@ -128,7 +128,7 @@ def _size_panel(axis: Axes, rows: pd.DataFrame) -> None:
     )
     base, (model, loss) = min(rows["dataset"], key=len), rows[["model", "loss"]].iloc[0]
     seeds = rows.groupby(["size", "method"]).size()
-    axis.set_title(f"{setting_title(base, model, seeds)}\n{loss_label(loss)}")
+    axis.set_title(f"{setting_title(f'{base}/{model}', seeds)}\n{loss_label(loss)}")
     axis.set(xlabel="training samples", xscale="log", ylabel="")
     sizes = sorted(set(rows["size"]))
     axis.set_xticks(sizes, [f"{n // 1000}k" if n >= 1000 and n % 1000 == 0 else str(n) for n in sizes])
@@ -168,16 +168,16 @@ def takeover(rows: pd.DataFrame) -> int | None:
 def paradigms(sources: Sources) -> Figure:
     """Return the ECE with and without Psi by training gamma."""
     found = {}
-    for pair, here in by_pair(sources.metrics):
+    for dataset_model, here in by_dataset_model(sources.metrics).items():
         for paradigm, methods in PARADIGMS.items():
             rows = _paradigm_rows(here[here["loss"].map(is_smoothed) == (paradigm == "LS")], methods)
             if len(rows):
-                found[*pair, paradigm] = rows
+                found[dataset_model, paradigm] = rows
     if not found:
         return message_figure("No available run was trained with focal loss of one known gamma.")
     drawn, axes = panels(len(found), width=3.0, height=2.6)
     styles = {side: method_style(method) for side, method in SIDES.items()}
-    for axis, ((dataset, model, paradigm), rows) in zip(axes, found.items(), strict=True):
+    for axis, ((dataset_model, paradigm), rows) in zip(axes, found.items(), strict=True):
         common = {
             "x": "gamma",
             "y": "value",
@@ -194,7 +194,7 @@ def paradigms(sources: Sources) -> Figure:
             sns.stripplot(
                 rows[rows["side"] == side], **common, dodge=True, jitter=False, size=4, marker=style.marker
             )
-        axis.set_title(f"{setting_title(dataset, model, seeds)}\n{paradigm}")
+        axis.set_title(f"{setting_title(dataset_model, seeds)}\n{paradigm}")
         axis.set(xlabel="training gamma", ylabel=METRICS["ece"].heading)
         axis.set_ylim(bottom=-0.02 * rows["value"].max())
     method_legend(drawn, (), {side: method_handle(method) for side, method in SIDES.items()})

@@ -112,9 +112,7 @@ def reliability(sources: Sources) -> Figure:
     tallest = max(pooled.share.max() for pooled in cells.values())
     drawn = Figure(figsize=(1.8 * len(columns) + 0.6, 2.1 * len(losses) + 0.6))
     drawn.get_layout_engine().set(h_pad=0.02, w_pad=0.04)
-    drawn.suptitle(
-        setting_title(*sources.dataset_model.split("/"), (pooled.runs for pooled in cells.values()))
-    )
+    drawn.suptitle(setting_title(sources.dataset_model, (pooled.runs for pooled in cells.values())))
     grid = drawn.add_gridspec(2 * len(losses), len(columns), height_ratios=[3, 1] * len(losses))
     for row, loss in enumerate(losses):
         for column, method in enumerate(columns):
@@ -157,7 +155,7 @@ def recovery_reliability(sources: Sources) -> Figure:
     gammas = sorted({gamma for _, gamma in cells})
     drawn = Figure(figsize=(2.1 * len(gammas) + 0.5, 2.1 * len(rows) + 0.8))
     runs = (pooled.runs for sides in cells.values() for pooled in sides.values())
-    drawn.suptitle(setting_title(*sources.dataset_model.split("/"), runs))
+    drawn.suptitle(setting_title(sources.dataset_model, runs))
     axes = drawn.subplots(len(rows), len(gammas), squeeze=False, sharex=True, sharey=True)
     for row, paradigm in enumerate(rows):
         for column, gamma in enumerate(gammas):

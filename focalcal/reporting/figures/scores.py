@@ -1,6 +1,6 @@
 """Scores of losses and calibrators: calibration error, calibration against accuracy, selection optimism."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import seaborn as sns
@@ -21,7 +21,14 @@ from focalcal.reporting.figures.style import (
     styles_of_losses,
 )
 from focalcal.reporting.products import figure
-from focalcal.reporting.records.measurements import natural_order, rows_of_fits, shown_fits
+from focalcal.reporting.records.measurements import (
+    RUN,
+    SCORE,
+    SETTING,
+    natural_order,
+    rows_of_fits,
+    shown_fits,
+)
 from focalcal.reporting.records.published import Published
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics import comparisons
@@ -53,9 +60,9 @@ def calibration_error(sources: Sources) -> Figure | None:
     rows = rows.assign(value=rows["value"] * METRICS[sources.metric].factor)
     drawn, axes = panels_by_loss(rows)
     papers: set[str] = set()
-    for axis, (dataset, model), here in axes:
+    for axis, here in axes:
         points_by_loss(axis, here, f"test {METRICS[sources.metric].inline}, lower is better", spread=True)
-        papers |= _published_points(axis, here, (dataset, model), sources.published)
+        papers |= _published_points(axis, here, sources.published)
         plain_log(axis, "x")
     method_legend(drawn, methods_in(rows), {f"{p}, printed": _published_marker(p) for p in sorted(papers)})
     return drawn
@@ -78,8 +85,7 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
     errors = rows_of_fits(sources.metrics, [("none", "")], "error")
     if scores.empty or errors.empty:
         return None
-    run = ["dataset", "model", "loss", "seed"]
-    both = scores.merge(errors[[*run, "value"]], on=run, suffixes=("", "_error"))
+    both = scores.merge(errors[[*RUN, "value"]], on=RUN, suffixes=("", "_error"))
     both = both.assign(
         value=both["value"] * metric.factor, error=both["value_error"] * METRICS["error"].factor
     )
@@ -87,12 +93,12 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
         value=("value", "mean"), error=("error", "mean"), spread=("error", "std"), seeds=("seed", "size")
     )
     styles = styles_of_losses(means["loss"])
-    pairs = list(by_pair(means))
-    drawn, axes = panels(len(pairs), width=3.7, height=3.0)
-    for axis, ((dataset, model), here) in zip(axes, pairs, strict=True):
+    groups = by_dataset_model(means)
+    drawn, axes = panels(len(groups), width=3.7, height=3.0)
+    for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
         _accuracy_panel(axis, here, styles)
         axis.set(
-            title=setting_title(dataset, model, here["seeds"]),
+            title=setting_title(dataset_model, here["seeds"]),
             xlabel=f"test {METRICS['error'].inline}",
             ylabel=f"test {metric.inline}",
         )
@@ -100,9 +106,8 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
         axis.locator_params(axis="x", nbins=5)
         plain_log(axis, "y")
     loss_legend(drawn, styles, lines=False)
-    states = [
-        Line2D([], [], color=GREY, marker="o", linestyle="", markerfacecolor=f) for f in (GREY, "white")
-    ]
+    grey = {"color": GREY, "marker": "o", "linestyle": ""}
+    states = [Line2D([], [], **grey), Line2D([], [], **grey, markerfacecolor="white")]
     names = [METHODS["none"].label, f"after {METHODS[AFTER].label}"]
     drawn.legend(states, names, loc="outside upper right", ncols=2)
     return drawn
@@ -145,11 +150,10 @@ def selection_optimism(sources: Sources) -> Figure | None:
     return drawn
 
 
-def by_pair(rows: pd.DataFrame) -> Iterator[tuple[tuple[str, str], pd.DataFrame]]:
-    """Yield each (dataset, model) with its rows, resnet8 before resnet20."""
-    groups = dict(iter(rows.groupby(["dataset", "model"])))
-    for pair in sorted(groups, key=lambda pair: [natural_order(part) for part in pair]):
-        yield pair, groups[pair]
+def by_dataset_model(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the rows of each `dataset/model`, resnet8 before resnet20."""
+    groups = dict(iter(rows.groupby(rows["dataset"] + "/" + rows["model"])))
+    return {name: groups[name] for name in sorted(groups, key=natural_order)}
 
 
 def methods_in(rows: pd.DataFrame) -> list[str]:
@@ -158,13 +162,13 @@ def methods_in(rows: pd.DataFrame) -> list[str]:
     return [method for method in METHODS if method in found]
 
 
-def panels_by_loss(rows: pd.DataFrame) -> tuple[Figure, list[tuple[Axes, tuple[str, str], pd.DataFrame]]]:
-    """Return a figure with axes, pair and rows of each dataset and model, tall enough for its losses."""
-    pairs = list(by_pair(rows))
-    tallest = max(here["loss"].nunique() for _, here in pairs)
+def panels_by_loss(rows: pd.DataFrame) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """Return a figure with axes and rows of each dataset and model, tall enough for its losses."""
+    groups = by_dataset_model(rows).values()
+    tallest = max(here["loss"].nunique() for here in groups)
     height = 0.75 + tallest * max(0.36, 0.11 * len(methods_in(rows)))
-    drawn, axes = panels(len(pairs), width=3.7, height=height)
-    return drawn, [(axis, *pair) for axis, pair in zip(axes, pairs, strict=True)]
+    drawn, axes = panels(len(groups), width=3.7, height=height)
+    return drawn, list(zip(axes, groups, strict=True))
 
 
 def points_by_loss(axis: Axes, rows: pd.DataFrame, label: str, *, spread: bool) -> None:
@@ -175,9 +179,9 @@ def points_by_loss(axis: Axes, rows: pd.DataFrame, label: str, *, spread: bool) 
     losses = sorted(set(rows["loss"]), key=loss_order)
     strips_and_means(axis, rows, "loss", losses, spread=spread)
     axis.set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
-    (pair, *_) = rows[["dataset", "model"]].itertuples(index=False, name=None)
+    dataset, model = rows[["dataset", "model"]].iloc[0]
     seeds = rows.groupby(["loss", "method"]).size()
-    axis.set(title=setting_title(*pair, seeds), xlabel=label, ylabel="")
+    axis.set(title=setting_title(f"{dataset}/{model}", seeds), xlabel=label, ylabel="")
 
 
 def strips_and_means(
@@ -220,37 +224,26 @@ def _deviation(values: pd.Series) -> tuple[float, float]:
     return mean - min(deviation, 0.95 * mean), mean + deviation
 
 
-def _published_points(
-    axis: Axes, rows: pd.DataFrame, pair: tuple[str, str], published: Published
-) -> set[str]:
+def _published_points(axis: Axes, rows: pd.DataFrame, published: Published) -> set[str]:
     """Draw the printed values of the cells that are drawn; return the papers they are from."""
     methods, losses = methods_in(rows), sorted(set(rows["loss"]), key=loss_order)
     papers = set()
-    cells = rows[["loss", "method", "criterion", "metric"]].drop_duplicates()
-    for loss, method, criterion, metric in cells.itertuples(index=False):
+    for cell in rows[[*SETTING, *SCORE]].drop_duplicates().itertuples(index=False, name=None):
+        _, _, loss, method, _, metric = cell
+        y = losses.index(loss) + WIDTH * ((methods.index(method) + 0.5) / len(methods) - 0.5)
         for paper in PAPERS:
-            printed = published.get((paper, *pair, loss, method, criterion, metric))
+            printed = published.get((paper, *cell))
             if printed is not None:
-                shift = WIDTH * ((methods.index(method) + 0.5) / len(methods) - 0.5)
-                handle = _published_marker(paper)
-                handle.set_data(
-                    [float(printed["value"]) * METRICS[metric].factor], [losses.index(loss) + shift]
-                )
-                axis.add_line(handle)
+                axis.add_line(_published_marker(paper, float(printed["value"]) * METRICS[metric].factor, y))
                 papers.add(paper)
     return papers
 
 
-def _published_marker(paper: str) -> Line2D:
-    return Line2D(
-        [],
-        [],
-        marker=PAPERS[paper],
-        markersize=9,
-        markerfacecolor="none",
-        markeredgecolor=BLACK,
-        linestyle="",
-    )
+def _published_marker(paper: str, *point: float) -> Line2D:
+    """Return a paper's marker, at a point or for the legend."""
+    look = {"marker": PAPERS[paper], "markersize": 9, "markerfacecolor": "none", "markeredgecolor": BLACK}
+    x, y = ([value] for value in point) if point else ([], [])
+    return Line2D(x, y, linestyle="", **look)
 
 
 def _accuracy_panel(axis: Axes, means: pd.DataFrame, styles: dict) -> None:
@@ -272,7 +265,8 @@ def _accuracy_panel(axis: Axes, means: pd.DataFrame, styles: dict) -> None:
         "ax": axis,
     }
     # Larger and below: where the score stays the same, the filled marker lies within the open one.
-    sns.scatterplot(after.reset_index(), **common, s=70, linewidth=1.2, zorder=2)
-    points = axis.collections[-1]
-    points.set(edgecolor=points.get_facecolor(), facecolor="white")
+    if len(after):
+        sns.scatterplot(after.reset_index(), **common, s=70, linewidth=1.2, zorder=2)
+        points = axis.collections[-1]
+        points.set(edgecolor=points.get_facecolor(), facecolor="white")
     sns.scatterplot(raw.reset_index(), **common, s=30, linewidth=0, zorder=3)

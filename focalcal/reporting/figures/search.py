@@ -120,7 +120,7 @@ def temperature(sources: Sources) -> Figure | None:
     plain_log(axis, "x")
     plain_log(axis, "y")
     axis.set(
-        title=setting_title(*sources.dataset_model.split("/"), map(len, curves.values())),
+        title=setting_title(sources.dataset_model, map(len, curves.values())),
         xlabel="temperature T",
         ylabel=f"test {METRICS['ece'].inline}",
         xlim=(least_shown / 1.1, grid[-1] * 1.1),
@@ -160,7 +160,7 @@ def surface(sources: Sources) -> Figure:
     limits = min(values.min() for values in logs.values()), max(values.max() for values in logs.values())
     drawn, axes = panels(len(searches), width=3.2, height=2.7)
     seeds = (len(search.surfaces) for search in searches.values())
-    drawn.suptitle(setting_title(*sources.dataset_model.split("/"), seeds))
+    drawn.suptitle(setting_title(sources.dataset_model, seeds))
     for axis, (loss, search) in zip(axes, searches.items(), strict=True):
         rows = np.arange(len(search.gammas))
         colours = {"cmap": "cividis_r", "vmin": limits[0], "vmax": limits[1]}
@@ -221,7 +221,7 @@ def relation(sources: Sources) -> Figure:
                 gammas[~inside], mean[~inside], style.marker, color=style.color, markerfacecolor="white"
             )
             axis.errorbar(gammas[inside], mean[inside], yerr=spread, **look)
-    title = setting_title(*sources.dataset_model.split("/"), (len(s.surfaces) for s in searches.values()))
+    title = setting_title(sources.dataset_model, (len(s.surfaces) for s in searches.values()))
     drawn.suptitle(f"{title}, by validation {METRICS[sources.criterion].name}")
     for axis in axes:
         axis.set(xlabel=f"{GAMMA} of the focal map", ylim=(0, None))

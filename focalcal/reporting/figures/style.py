@@ -129,13 +129,11 @@ def loss_legend(
     target.legend(handles, [loss_label(loss) for loss in styles], **options)
 
 
-def setting_title(dataset: str, model: str, seeds: Iterable[int] = ()) -> str:
+def setting_title(dataset_model: str, seeds: Iterable[int]) -> str:
     """Return the title of what is about one dataset and model, with n, the number of seeds of each point."""
     counts = sorted(set(seeds))
-    shown = (
-        "\N{EN DASH}".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))) if counts else ""
-    )
-    return f"{dataset} · {model}" + (f", n = {shown}" if shown else "")
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{dataset_model.replace('/', ' · ')}, n = {n}"
 
 
 def panels(

@@ -71,7 +71,7 @@ def training(sources: Sources) -> Figure:
             axis.set_ylim(top=later.max() + 0.05 * (later.max() - later.min()), bottom=0.95 * later.min())
     seeds = pd.Series([loss for loss, _ in histories]).value_counts()
     names = {"test": "test data", "val": "validation data"}
-    drawn.suptitle(f"{setting_title(*sources.dataset_model.split('/'), seeds)}, {names[split]}")
+    drawn.suptitle(f"{setting_title(sources.dataset_model, seeds)}, {names[split]}")
     axes[-1].axis("off")
     loss_legend(axes[-1], styles, lines=True, loc="center left")
     return drawn
@@ -97,7 +97,7 @@ def snapshots(sources: Sources) -> Figure:
     losses = [loss for loss, _ in runs]
     styles = styles_of_losses(losses)
     drawn = Figure(figsize=(2.4 * len(epochs) + 0.4, 4.4))
-    drawn.suptitle(setting_title(*sources.dataset_model.split("/"), pd.Series(losses).value_counts()))
+    drawn.suptitle(setting_title(sources.dataset_model, pd.Series(losses).value_counts()))
     axes = drawn.subplots(2, len(epochs), squeeze=False, height_ratios=[3, 2], sharex=True, sharey="row")
     for (upper, lower), epoch in zip(axes.T, epochs, strict=True):
         bins = _snapshot_bins(runs, epoch)

@@ -127,7 +127,7 @@ def rows_of_fits(
     """Return one metric's rows of these (method, criterion) pairs."""
     rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
     wanted = set(fits)
-    return rows[[fit in wanted for fit in zip(rows["method"], rows["criterion"], strict=True)]]
+    return rows.loc[[fit in wanted for fit in zip(rows["method"], rows["criterion"], strict=True)]]
 
 
 def natural_order(name: str) -> list[str | int]:
