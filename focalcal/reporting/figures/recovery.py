@@ -26,8 +26,6 @@ from focalcal.training.appearance import GAMMA, is_smoothed, loss_label, loss_or
 
 COMPARED = (("none", ""), ("ts", "nll"), ("fts", "nll"), ("psi", ""))
 """Predictions whose distance to a posterior is shown, with the criterion they were fitted by."""
-FEWEST_FOR_BOXES = 5
-"""With fewer seeds the points say more than a box."""
 
 
 @figure(
@@ -160,8 +158,8 @@ def takeover(rows: pd.DataFrame) -> int | None:
     order=22,
     heading="Calibration error with and without Ψ over seeds (C21 Figs 5 and 6)",
     caption="ECE by training gamma without and with Ψ, one panel per dataset, model and paradigm of C21 "
-    "(Standard: as trained; TS_FL: temperature fitted by focal loss; LS: label smoothing). Points are seeds; "
-    "boxes are drawn from five seeds on.",
+    "(Standard: as trained; TS_FL: temperature fitted by focal loss; LS: label smoothing). Large points "
+    "are medians over n seeds, bars join the quartiles, small points are single seeds.",
     inputs=("metrics",),
     stage="recovery",
 )
@@ -187,13 +185,20 @@ def paradigms(sources: Sources) -> Figure:
             "legend": False,
             "ax": axis,
         }
+        sns.stripplot(rows, **common, dodge=True, jitter=False, size=3, alpha=0.5, linewidth=0)
+        sns.pointplot(
+            rows,
+            **common,
+            markers=[style.marker for style in styles.values()],
+            linestyle="none",
+            markersize=5,
+            markeredgewidth=0,
+            dodge=0.4,
+            estimator="median",
+            errorbar=("pi", 50),
+            err_kws={"linewidth": 1.4},
+        )
         seeds = rows.groupby(["gamma", "side"]).size()
-        if seeds.min() >= FEWEST_FOR_BOXES:
-            sns.boxplot(rows, **common, showfliers=False, fill=False, linewidth=1)
-        for side, style in styles.items():
-            sns.stripplot(
-                rows[rows["side"] == side], **common, dodge=True, jitter=False, size=4, marker=style.marker
-            )
         axis.set_title(f"{setting_title(dataset_model, seeds)}\n{paradigm}")
         axis.set(xlabel="training gamma", ylabel=METRICS["ece"].heading)
         axis.set_ylim(bottom=-0.02 * rows["value"].max())

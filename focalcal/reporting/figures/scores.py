@@ -130,7 +130,7 @@ def selection_optimism(sources: Sources) -> Figure | None:
     if not criteria:
         return None
     gaps = gaps.assign(pair=gaps["dataset"] + " · " + gaps["model"])
-    pairs = sorted(set(gaps["pair"]), key=natural_order)
+    pairs = [name.replace("/", " · ") for name in by_dataset_model(gaps)]
     methods = methods_in(gaps)
     drawn, axes = panels(len(criteria), width=3.4, height=0.7 + 0.25 * len(methods) * len(pairs), sharey=True)
     for axis, criterion in zip(axes, criteria, strict=True):
@@ -153,7 +153,8 @@ def selection_optimism(sources: Sources) -> Figure | None:
 def by_dataset_model(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the rows of each `dataset/model`, resnet8 before resnet20."""
     groups = dict(iter(rows.groupby(rows["dataset"] + "/" + rows["model"])))
-    return {name: groups[name] for name in sorted(groups, key=natural_order)}
+    order = sorted(groups, key=lambda name: [natural_order(part) for part in name.split("/")])
+    return {name: groups[name] for name in order}
 
 
 def methods_in(rows: pd.DataFrame) -> list[str]:

@@ -22,14 +22,11 @@ from focalcal.reporting.claims.ledger import (
     markdown_ledger,
     verdict,
 )
-from focalcal.reporting.figures.style import house_style
-from focalcal.reporting.figures.theory import FIGURES
 from workflow_scripts import (
     claims,
     theory_bounds,
     theory_certificate,
     theory_checks,
-    theory_figures,
     theory_linear_model,
     theory_matching,
     theory_thresholds,
@@ -243,27 +240,3 @@ def test_evidence_rows(root):
         evidence.row("results/theory/bounds.csv", {"gamma": 99})
     with pytest.raises(MissingEvidence, match=r"^results/none\.json was not made"):
         evidence.json("results/none.json")
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn(root, name):
-    with house_style():
-        figure = FIGURES[name].draw(Evidence(root))
-    assert all(axis.get_title(loc="left") for axis in figure.axes if axis.get_label() != "<colorbar>")
-    assert all(axis.has_data() for axis in figure.axes)
-
-
-def test_figures_are_written_with_captions(root, tmp_path):
-    theory_figures.main(["--root", str(root), "--output", str(tmp_path), "--only", "m20_fig7", "k24_fig3"])
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"{name}.{kind}" for name in ("m20_fig7", "k24_fig3") for kind in ("pdf", "png", "txt")
-    }
-    assert (tmp_path / "m20_fig7.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "m20_fig7.pdf").read_bytes().startswith(b"%PDF")
-    assert (tmp_path / "m20_fig7.txt").read_text() == FIGURES["m20_fig7"].caption + "\n"
-
-
-def test_the_rule_makes_every_figure():
-    rule = (ROOT / "rules" / "theory.smk").read_text()
-    listed = rule.split("THEORY_FIGURES = [", 1)[1].split("]", 1)[0]
-    assert [name.strip().strip('",') for name in listed.split()] == list(FIGURES)

@@ -276,6 +276,18 @@ def test_temperature_marks_what_scaling_chose(tmp_path):
     np.testing.assert_allclose(marker.get_xydata(), [[1.4, 15]])
 
 
+@pytest.mark.parametrize("chosen", [0.01, 0.19, 4.0])
+def test_a_chosen_temperature_is_within_the_axes(chosen, tmp_path):
+    metrics = metric_rows(("ce", "1", "ts", "ece", 0.0, chosen, "test", "ece", 0.001))
+    run, record = diagnostics_of("ce", 0.0, ["none"])
+    record["curve"]["temperatures"] = [0.01, 1.0, 4.0]
+    (axis,) = draw(
+        search.temperature, sources_of(tmp_path, metrics=metrics, diagnostics=[(run, record)])
+    ).axes
+    assert axis.get_xlim()[0] < chosen < axis.get_xlim()[1]
+    assert axis.get_ylim()[0] < 0.1 < axis.get_ylim()[1]
+
+
 def test_lines_are_exact_through_exact_points():
     gammas = np.array([-0.5, 0.0, 1.0, 5.0])
     line = search.fit_line(gammas, 1.2 + 0.4 * gammas)
