@@ -87,29 +87,41 @@ def summarise(frame: pd.DataFrame, split: str = "test") -> dict[Key, Summary]:
     }
 
 
-def criterion_of(criteria: set[str], criterion: str) -> str | None:
-    """Return the criterion whose fit represents a method: none, `criterion`, or the only one; else None."""
-    if "" in criteria:
-        return ""
-    if criterion in criteria:
-        return criterion
-    return next(iter(criteria)) if len(criteria) == 1 else None
-
-
-def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
-    """Return (method, criterion) of the fit that represents each method, in the catalogue's order."""
-    order = {method: position for position, method in enumerate(METHODS)}
-    found = []
-    for method, criteria in frame.groupby("method")["criterion"].unique().items():
-        chosen = criterion_of(set(criteria), criterion)
-        if chosen is not None:
-            found.append((method, chosen))
-    return sorted(found, key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
-
-
 def sorted_settings(scores: Iterable[Key]) -> list[tuple[str, str, str]]:
     """Return each dataset, model and loss that has scores, losses in the suite's order."""
     return sorted({key[:3] for key in scores}, key=lambda setting: (*setting[:2], loss_order(setting[2])))
+
+
+def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
+    """Return (method, criterion) of the fit that represents each method, in the order of the catalogue.
+
+    It is the fit without a criterion, the one chosen by `criterion`, or the only one.
+    """
+    found = {}
+    for method, rows in frame.groupby("method"):
+        criteria = set(rows["criterion"])
+        preferred = [name for name in ("", criterion) if name in criteria]
+        if preferred or len(criteria) == 1:
+            found[method] = preferred[0] if preferred else min(criteria)
+    return [(method, found[method]) for method in METHODS if method in found]
+
+
+def shown_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
+    """Return the chosen fits of the methods that overviews show and that apply to every model."""
+    return [
+        (method, chosen)
+        for method, chosen in chosen_fits(frame, criterion)
+        if METHODS[method].shown and not METHODS[method].needs_training_gamma
+    ]
+
+
+def rows_of_fits(
+    frame: pd.DataFrame, fits: Iterable[tuple[str, str]], metric: str, split: str = "test"
+) -> pd.DataFrame:
+    """Return one metric's rows of these (method, criterion) pairs."""
+    rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
+    wanted = set(fits)
+    return rows.loc[[fit in wanted for fit in zip(rows["method"], rows["criterion"], strict=True)]]
 
 
 def _optional(value: float) -> float | None:

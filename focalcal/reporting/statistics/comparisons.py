@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.reporting.records.measurements import RUN, SETTING, chosen_fits
+from focalcal.reporting.records.measurements import RUN, SETTING, shown_fits
 from focalcal.reporting.statistics.tests import PairedComparison, Ranking, adjust, compare_runs, rank_methods
 from focalcal.training.appearance import loss_order
 
@@ -105,12 +105,7 @@ def score_matrix(
 
 def ranking_of(frame: pd.DataFrame, metric: str, criterion: str) -> Ranking | None:
     """Return the ranking of losses x shown calibrators that apply to all losses; None if too few compare."""
-    fits = [
-        (method, chosen)
-        for method, chosen in chosen_fits(frame, criterion)
-        if METHODS[method].shown and not METHODS[method].needs_training_gamma
-    ]
-    return rank_combinations(frame, fits, metric)
+    return rank_combinations(frame, shown_fits(frame, criterion), metric)
 
 
 def rank_combinations(

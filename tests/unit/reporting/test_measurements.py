@@ -6,7 +6,6 @@ from focalcal.reporting.records.measurements import (
     Summary,
     check_metrics,
     chosen_fits,
-    criterion_of,
     load_metrics,
     sorted_settings,
     summarise,
@@ -73,12 +72,12 @@ def test_the_same_score_twice_is_an_error(frame):
     ("criteria", "chosen"), [({""}, ""), ({"nll", "ece"}, "ece"), ({"nll"}, "nll"), ({"nll", "adaece"}, None)]
 )
 def test_one_fit_represents_a_method(criteria, chosen):
-    assert criterion_of(criteria, "ece") == chosen
+    frame = pd.DataFrame([("ts", criterion) for criterion in criteria], columns=["method", "criterion"])
+    assert chosen_fits(frame, "ece") == ([] if chosen is None else [("ts", chosen)])
 
 
 def test_fits_come_in_the_catalogues_order():
     pairs = [
-        ("theirs", ""),
         ("psi", ""),
         ("fts", "nll"),
         ("fts", "ece"),
@@ -91,7 +90,6 @@ def test_fits_come_in_the_catalogues_order():
         ("fts", "ece"),
         ("fts-continuous", "nll"),
         ("psi", ""),
-        ("theirs", ""),
     ]
 
 
