@@ -5,8 +5,12 @@ from focalcal.reporting.records.measurements import (
     COLUMNS,
     Summary,
     check_metrics,
+    chosen_fits,
     load_metrics,
     loss_order,
+    natural_order,
+    rows_of_fits,
+    shown_fits,
     summarise,
 )
 
@@ -92,3 +96,37 @@ def test_losses_are_ordered_as_in_the_catalogue():
         "ls-0.1",
         "mine",
     ]
+
+
+def fits_frame(*pairs):
+    return pd.DataFrame(pairs, columns=["method", "criterion"]).assign(split="test", metric="ece")
+
+
+def test_a_method_is_represented_by_its_fit_of_the_criterion_or_its_only_one():
+    frame = fits_frame(
+        ("ts", "nll"),
+        ("ts", "ece"),
+        ("none", ""),
+        ("fts-continuous", "nll"),
+        ("fts", "nll"),
+        ("fts", "adaece"),
+    )
+    # FTS has two fits, of which none is by ECE.
+    assert chosen_fits(frame, "ece") == [("none", ""), ("ts", "ece"), ("fts-continuous", "nll")]
+
+
+def test_overviews_show_what_applies_to_every_model():
+    frame = fits_frame(("psi", ""), ("fts-line", "ece"), ("fts", "ece"), ("none", ""))
+    assert shown_fits(frame, "ece") == [("none", ""), ("fts", "ece")]
+
+
+def test_rows_of_fits_keep_their_columns_where_there_are_none():
+    frame = fits_frame(("ts", "nll"), ("ts", "ece"))
+    assert list(rows_of_fits(frame, [("ts", "ece")], "ece")["criterion"]) == ["ece"]
+    assert list(rows_of_fits(frame, [("ts", "ece")], "nll").columns) == list(frame.columns)
+
+
+def test_models_are_in_the_order_of_their_size():
+    names = ["resnet110", "resnet8", "resnet44", "resnet20", "mlp"]
+    expected = ["mlp", "resnet8", "resnet20", "resnet44", "resnet110"]
+    assert sorted(names, key=natural_order) == expected
