@@ -137,7 +137,8 @@ def _size_panel(axis: Axes, rows: pd.DataFrame) -> None:
     if size is not None:
         axis.axvline(size, color=GREY, linewidth=0.9, linestyle=":")
         text = f"{METHODS['psi'].label} closer than {METHODS['ts'].label} from {size}"
-        axis.text(0.97, 0.97, text, transform=axis.transAxes, ha="right", va="top", fontsize=8)
+        place = {"transform": axis.transAxes, "ha": "right", "va": "top", "fontsize": 8}
+        axis.text(0.97, 0.97, text, backgroundcolor="white", **place)
 
 
 def takeover(rows: pd.DataFrame) -> int | None:

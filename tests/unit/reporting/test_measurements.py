@@ -7,6 +7,8 @@ from focalcal.reporting.records.measurements import (
     check_metrics,
     chosen_fits,
     load_metrics,
+    rows_of_fits,
+    shown_fits,
     sorted_settings,
     summarise,
 )
@@ -101,3 +103,31 @@ def test_settings_are_ordered_by_dataset_model_and_loss():
         ("a", "n", "focal-10"),
         ("b", "m", "ce"),
     ]
+
+
+def fits_frame(*pairs):
+    return pd.DataFrame(pairs, columns=["method", "criterion"]).assign(split="test", metric="ece")
+
+
+def test_a_method_is_represented_by_its_fit_of_the_criterion_or_its_only_one():
+    frame = fits_frame(
+        ("ts", "nll"),
+        ("ts", "ece"),
+        ("none", ""),
+        ("fts-continuous", "nll"),
+        ("fts", "nll"),
+        ("fts", "adaece"),
+    )
+    # FTS has two fits, of which none is by ECE.
+    assert chosen_fits(frame, "ece") == [("none", ""), ("ts", "ece"), ("fts-continuous", "nll")]
+
+
+def test_overviews_show_what_applies_to_every_model():
+    frame = fits_frame(("psi", ""), ("fts-line", "ece"), ("fts", "ece"), ("none", ""))
+    assert shown_fits(frame, "ece") == [("none", ""), ("fts", "ece")]
+
+
+def test_rows_of_fits_keep_their_columns_where_there_are_none():
+    frame = fits_frame(("ts", "nll"), ("ts", "ece"))
+    assert list(rows_of_fits(frame, [("ts", "ece")], "ece")["criterion"]) == ["ece"]
+    assert list(rows_of_fits(frame, [("ts", "ece")], "nll").columns) == list(frame.columns)
