@@ -17,7 +17,25 @@ TERMS = 12
 """Terms of a polynomial, a multiple of 4, which the kernels treat at once."""
 TOLERANCE = 1e-12
 """Largest relative error of f that is accepted."""
-COARSEST_EDGES = (0.69, 0.84, 1.02, 1.26, 1.56, 1.95, 2.48, 3.2, 4.2, 5.9, 8.0, 11.0, 15.0, 20.0, 29.0, 64.0)
+COARSEST_EDGES = (
+    0.69,
+    0.84,
+    1.02,
+    1.26,
+    1.56,
+    1.95,
+    2.48,
+    3.2,
+    4.2,
+    5.9,
+    8.0,
+    11.0,
+    15.0,
+    20.0,
+    29.0,
+    38.0,
+    64.0,
+)
 """Edges of the longest segments on which TERMS terms reach the tolerance for gammas from -0.5 to 5."""
 
 
@@ -76,9 +94,7 @@ def _powers_from_chebyshev() -> NDArray[np.float64]:
     return np.array([np.pad(column, (0, TERMS - len(column))) for column in columns]).T
 
 
-def _error(
-    gammas: Sequence[float], edges: NDArray[np.float64], coefficients: NDArray[np.float64]
-) -> float:
+def _error(gammas: Sequence[float], edges: NDArray[np.float64], coefficients: NDArray[np.float64]) -> float:
     """Return the largest relative error of f between the nodes."""
     t = np.cos(np.pi * np.arange(TERMS + 1) / TERMS)
     u = _points_of(edges, t)
@@ -86,5 +102,6 @@ def _error(
     worst = 0.0
     for column, gamma in enumerate(gammas):
         exact = focal_factor(u, gamma)
-        worst = max(worst, float(np.max(np.abs(coefficients[:, :, column] @ powers.T - exact) / (1.0 + exact))))
+        relative = np.abs(coefficients[:, :, column] @ powers.T - exact) / (1.0 + exact)
+        worst = max(worst, float(np.max(relative)))
     return worst
