@@ -1,4 +1,4 @@
-"""What searches minimise, straight from the definitions: the yardstick that the fast kernels are held to."""
+"""The criteria that searches minimise, directly from their definitions: the reference for the kernels."""
 
 import numpy as np
 from numpy.typing import NDArray

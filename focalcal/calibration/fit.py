@@ -1,4 +1,4 @@
-"""What a search found, and whether it stopped at an end of its range."""
+"""What a search found, and whether it stopped at a boundary of its range."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ class Fit:
     evaluations: int
     """How many (gamma, temperature) points were evaluated: the search's cost."""
     temperature_bound: str = "none"
-    """Whether the temperature is the "low" or "high" end of its range: the optimum may lie outside."""
+    """Whether the temperature is the "low" or "high" boundary of its range: the optimum may lie outside."""
     gamma_bound: str = "none"
-    """The same of gamma."""
+    """The same for gamma."""
 
 
 def bound_hit(value: float, values: ArrayLike) -> str:

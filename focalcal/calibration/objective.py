@@ -118,7 +118,7 @@ class Objective:
         return min(60.0, math.log(self.logits.shape[1] * max(np.max(gammas), 1.0) * 60.0 / OMITTED))
 
     def _share(self, temperatures: NDArray[np.float64], work: Callable[[NDArray[np.int64]], None]) -> None:
-        """Deal temperatures out to the threads in ascending order: small ones cost less than large ones."""
+        """Distribute temperatures evenly over the threads: small ones cost less than large ones."""
         order = np.argsort(temperatures, kind="stable")
         parts = [order[start :: self.threads].copy() for start in range(min(self.threads, len(order)))]
         if len(parts) == 1:

@@ -30,7 +30,7 @@ DESCRIPTION = 6
 
 
 @njit(**EXACT)
-def describe(drops, gaps, beta, weights, tops, start, end):
+def describe_tops(drops, gaps, beta, weights, tops, start, end):
     """Fill `weights` (BLOCK, k-1) and tops[:, start:end] for these samples at T = 1 / beta.
 
     Weights are w. Rows of `tops` are W, -gap / T, log1p(R), log(1 - v_0), D = 1 - log1p(R) / R, D / R.
@@ -164,7 +164,7 @@ def fill_surfaces(samples, points, tables, segments, binning, out):
         beta = 1.0 / temperatures[p]
         for start in range(0, count, BLOCK):
             end = min(start + BLOCK, count)
-            describe(drops, gaps, beta, weights, tops, start, end)
+            describe_tops(drops, gaps, beta, weights, tops, start, end)
             for i in range(start, end):
                 # w_j (f(v_j) - 1) falls like exp(-drops_j / T - u_j): behind last_drop it is negligible.
                 lowest = tops[2, i] - tops[1, i]
@@ -201,7 +201,7 @@ def fill_focal_losses(samples, points, gamma, out):
     for p in numbers:
         beta = 1.0 / temperatures[p]
         for start in range(0, count, BLOCK):
-            describe(drops, gaps, beta, weights, tops, start, min(start + BLOCK, count))
+            describe_tops(drops, gaps, beta, weights, tops, start, min(start + BLOCK, count))
         for i in range(count):
             minus_log = misclassified[i] * label_gaps[i] * beta + tops[2, i]
             log_other = log(1.0 - exp_far(-minus_log)) if misclassified[i] != 0.0 else tops[3, i]
