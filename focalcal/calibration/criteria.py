@@ -1,4 +1,4 @@
-"""What searches minimise, straight from the definitions: the reference for the fast kernels."""
+"""The criteria that searches minimise, directly from their definitions: the reference for the kernels."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

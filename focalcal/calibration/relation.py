@@ -13,8 +13,8 @@ from focalcal.calibration.fit import bound_hit
 def best_temperatures(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
     """Return, for each criterion and gamma, the best temperature and its score: K24 Fig. 8's points.
 
-    `surfaces` has gammas (g,), temperatures (t,) and one array (g, t) a criterion, as in surfaces.npz. Rows:
-    criterion, gamma, temperature, score, bound_hit; ordered by criterion, then gamma.
+    `surfaces` has gammas (g,), temperatures (t,) and one array (g, t) per criterion, as in surfaces.npz.
+    Rows: criterion, gamma, temperature, score, bound_hit; ordered by criterion, then gamma.
     """
     gammas, temperatures = surfaces["gammas"], surfaces["temperatures"]
     rows = []
@@ -37,12 +37,12 @@ def best_temperatures(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
 def linear_relations(surfaces: Mapping[str, NDArray]) -> list[dict[str, Any]]:
     """Return, for each criterion, the least-squares line T = intercept + slope * gamma.
 
-    It goes through `best_temperatures`, but for those at the end of the grid, whose true optimum is
+    It is fitted to `best_temperatures`, except those at a boundary of the grid, whose true optimum is
     elsewhere. Rows: criterion, intercept, slope, r_squared, largest_deviation (in T), prediction_error,
     points, left_out; the results are None with fewer than two points, r_squared also where all points have
-    the same T. `prediction_error` is the largest error of a T that is predicted by the line through the other
-    points, relative to it, None with fewer than three: a gamma far from all others, such as K24's 5, bends
-    the line to itself, so that R² hardly tells a straight relation from a bent one.
+    the same T. `prediction_error` is the largest relative error of a T that is predicted by the line through
+    the other points, None with fewer than three: a gamma far from all others, such as K24's 5, bends the line
+    to itself, so that R² hardly tells a straight relation from a bent one.
     """
     points = best_temperatures(surfaces)
     return [

@@ -1,9 +1,8 @@
 """Compiled equal-width and equal-mass ECE of one set of confidences, without sorting them all.
 
 An ECE is a sum over bins of |sum of (confidence - correct)|, so all it needs is that sum up to each boundary
-between bins. Samples are put into cells that are in the order of the confidences. Sums over whole cells give
-all but the part of the cell in which a boundary lies, and only the samples of that cell are compared with the
-boundary or sorted.
+between bins. Samples are put into cells that are in the order of the confidences. Sums over whole cells leave
+only the cell in which a boundary lies, whose samples are compared with the boundary or sorted.
 """
 
 import numpy as np
@@ -11,7 +10,8 @@ from numba import njit
 
 from focalcal.calibration.kernels.vector_math import EXACT, bits_of
 
-CELLS = 2048
+CELLS = 1024
+"""Enough for a cell to hold few of some thousand samples."""
 STRICT = {**EXACT, "fastmath": False}
 _HALF_BITS = 0x3FE0000000000000
 _LEAST_DOUBT = 2.0**-54
