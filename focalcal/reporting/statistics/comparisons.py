@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.reporting.records.measurements import RUN, SETTING, shown_fits
+from focalcal.reporting.records.measurements import RUN, SETTING, rows_of_fits, shown_fits
 from focalcal.reporting.statistics.tests import PairedComparison, Ranking, adjust, compare_runs, rank_methods
 from focalcal.training.appearance import loss_order
 
@@ -92,12 +92,10 @@ def score_matrix(
     Only what is comparable is kept: combinations that every dataset and model has, then the blocks that have
     all of those. `methods` are (method, criterion) pairs.
     """
-    wanted = set(methods)
-    rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
-    rows = rows[[pair in wanted for pair in zip(rows["method"], rows["criterion"], strict=True)]]
+    rows = rows_of_fits(frame, methods, metric, split)
     rows = rows.assign(combination=rows["loss"] + " / " + rows["method"])
     if rows.duplicated([*RUN, "method"]).any():
-        raise ValueError(f"methods must hold each method with one criterion, not {sorted(wanted)}")
+        raise ValueError(f"methods must hold each method with one criterion, not {sorted(methods)}")
     matrix = rows.pivot_table(index=["dataset", "model", "seed"], columns="combination", values="value")
     somewhere = matrix.notna().groupby(level=["dataset", "model"]).any().all()
     return matrix.loc[:, somewhere[somewhere].index].dropna().sort_index()

@@ -3,9 +3,10 @@
 import json
 
 import numpy as np
+import pandas as pd
 
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
-from focalcal.calibration.tidy import as_csv
+from focalcal.calibration.tidy import COLUMNS, as_csv
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_json, write_text
 from focalcal.data import prepared
@@ -63,6 +64,16 @@ def _write_run(results, data, dataset, loss, seed, noise):
     write_text(results / "recovery" / path / "metrics.csv", as_csv(result.rows))
 
 
-def set_status(results, path, status):
-    """Make a run look as if it ended otherwise."""
-    (results / "runs" / path / "run.json").write_text(json.dumps({"status": status}))
+def aggregate_project(results):
+    """Write the tables of all runs: metrics.csv and runs.csv."""
+    rows, runs = [], []
+    for path in sorted(results.glob("recovery/**/recovery.json")):
+        record = json.loads(path.read_text())
+        run = {name: record["run"][name] for name in ("dataset", "model", "loss", "seed")}
+        raw = {"method": "none", "criterion": "", "split": "test", "metric": "error"}
+        rows += [pd.read_csv(path.with_name("metrics.csv")).fillna({"criterion": ""})]
+        rows += [pd.DataFrame([{**run, **raw, "value": record["predictions"][0]["scores"]["error"]}])]
+        runs.append({**run, "status": "ok"})
+    (results / "tables").mkdir()
+    pd.concat(rows)[list(COLUMNS)].to_csv(results / "tables" / "metrics.csv", index=False)
+    pd.DataFrame(runs).to_csv(results / "tables" / "runs.csv", index=False)

@@ -12,7 +12,7 @@ from focalcal.reporting.figures.style import house_style
 from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.write import build_products
-from tests.unit.reporting.recovery_project import SIZES, write_project
+from tests.unit.reporting.recovery_project import SIZES, aggregate_project, write_project
 
 LOSSES = ["ce", "focal-1", "focal-5", "focal-1+ls-0.1", "flsd-53"]
 SETTINGS = {"metric": "ece", "criterion": "ece"}
@@ -28,27 +28,8 @@ def results(tmp_path_factory):
     # Noise grows as the training set shrinks, so that Psi is worse than TS where there are few samples.
     for train, noise in ((10, 1.5), (90, 0.01)):
         write_project(folder, ["ce", "focal-5"], dataset=f"gauss-3-{train}", train=train, noise=noise)
-    _aggregate(folder)
+    aggregate_project(folder)
     return folder
-
-
-def _aggregate(folder):
-    """Write the tables of all runs."""
-    rows, runs = [], []
-    for path in sorted(folder.glob("recovery/**/recovery.json")):
-        record = json.loads(path.read_text())
-        for prediction in record["predictions"]:
-            if "parameters" not in prediction:
-                prediction["parameters"] = {key: prediction.pop(key) for key in ("gamma", "temperature")}
-        path.write_text(json.dumps(record))
-        run = {name: record["run"][name] for name in ("dataset", "model", "loss", "seed")}
-        raw = {"method": "none", "criterion": "", "split": "test", "metric": "error"}
-        rows += [pd.read_csv(path.with_name("metrics.csv")).fillna({"criterion": ""})]
-        rows += [pd.DataFrame([{**run, **raw, "value": record["predictions"][0]["scores"]["error"]}])]
-        runs.append({**run, "status": "ok"})
-    (folder / "tables").mkdir()
-    pd.concat(rows)[list(COLUMNS)].to_csv(folder / "tables" / "metrics.csv", index=False)
-    pd.DataFrame(runs).to_csv(folder / "tables" / "runs.csv", index=False)
 
 
 def draw(results, name, dataset_model=""):
