@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from focalcal.calibration.relation import linear_relations
+from focalcal.calibration.relation import prediction_error
 from focalcal.common.checks import Check
 from focalcal.common.errors import UserError
 from focalcal.reporting.records.measurements import RUN, SETTING
@@ -230,12 +230,8 @@ def _gamma_trends(scores: pd.Series, frame: pd.DataFrame) -> Iterator[Check]:
 
 def _linearity(surfaces: Iterable[tuple[Mapping[str, str], Mapping[str, np.ndarray]]]) -> Iterator[Check]:
     """Yield how well the line through all other gammas predicts the best T of a gamma."""
-    found = []
-    for run, arrays in surfaces:
-        lines = {line["criterion"]: line for line in linear_relations(arrays)}
-        error = lines.get("adaece", {}).get("prediction_error")
-        if error is not None:
-            found.append((error, run["path"]))
+    errors = [(prediction_error(arrays, "adaece"), run["path"]) for run, arrays in surfaces]
+    found = [(error, path) for error, path in errors if error is not None]
     if found:
         worst, path = max(found)
         median = np.median([error for error, _ in found])

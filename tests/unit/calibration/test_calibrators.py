@@ -18,7 +18,7 @@ from focalcal.calibration.calibrators import (
     load_calibrator,
 )
 from focalcal.calibration.catalogue import CRITERIA, METHODS
-from focalcal.calibration.criteria import criterion_value, focal_loss_of_logs
+from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
 from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.theory.psi import log_psi, psi
 from tests.unit.calibration.logit_sets import SETS, like_a_network
@@ -92,7 +92,9 @@ def test_tied_classes_on_an_edge_of_the_bins_are_scored_as_they_are_searched(cla
 
 def test_gamma_at_the_boundary_of_its_grid_is_reported():
     hits = {
-        end: FocalTemperatureScaling("nll", gammas, [1.0]).fit(LOGITS, LABELS).gamma_bound_hit_
+        end: FocalTemperatureScaling("nll", gammas, [1.0])
+        .fit(LOGITS, LABELS)
+        .boundaries_.get("gamma", "none")
         for end, gammas in {"high": (-1.0, -0.9), "low": (50.0, 60.0), "none": (50.0,)}.items()
     }
     assert hits == {end: end for end in hits}
@@ -216,7 +218,7 @@ def test_unknown_arguments_are_named():
     with pytest.raises(ValueError, match="criterion is 'brier'; expected one of nll, ece, adaece"):
         TemperatureScaling("brier").fit(LOGITS, LABELS)
     with pytest.raises(ValueError, match="criterion is 'nll'; this calibrator minimises only 'focal'"):
-        FocalLossTemperature(2.0, "nll")
+        FocalLossTemperature(2.0, "nll").fit(LOGITS, LABELS)
     with pytest.raises(ValueError, match="criterion is 'ece'; the continuous search minimises only 'nll'"):
         FocalTemperatureScaling("ece", search="continuous").fit(LOGITS, LABELS)
 
