@@ -5,6 +5,7 @@ numbers in one column of a table: `where` gives the value of each column that id
 values, which chooses one row for each.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any
@@ -17,18 +18,24 @@ RUNS = "results/tables/runs.csv"
 
 def at_least(claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float) -> Finding:
     """Return whether every check is at least `bound`."""
-    return _judge_checks(claim, evidence, check, lambda value: value >= bound - claim.tolerance)
+    return within(claim, evidence, check=check, low=bound, high=math.inf)
 
 
 def at_most(claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float) -> Finding:
     """Return whether every check is at most `bound`."""
-    return _judge_checks(claim, evidence, check, lambda value: value <= bound + claim.tolerance)
+    return within(claim, evidence, check=check, low=-math.inf, high=bound)
 
 
 def within(claim: Claim, evidence: Evidence, *, check: str | list[str], low: float, high: float) -> Finding:
     """Return whether every check lies in [low, high]."""
-    slack = claim.tolerance
-    return _judge_checks(claim, evidence, check, lambda value: low - slack <= value <= high + slack)
+
+    def agrees(value: float) -> bool:
+        return low - claim.tolerance <= value <= high + claim.tolerance
+
+    names = [check] if isinstance(check, str) else check
+    checks = [evidence.check(claim.table, name) for name in names]
+    words = "; ".join(_describe_check(claim, found, agrees) for found in checks)
+    return Finding(all(agrees(found.value) for found in checks), words)
 
 
 def equals(
@@ -121,16 +128,6 @@ def table_ratio(
     pairs = [tuple(numbers.values()) for numbers in series.values()]
     agrees = all(first >= (bound - claim.tolerance) * second for first, second in pairs)
     return Finding(agrees, _listed_series(claim, series))
-
-
-def _judge_checks(
-    claim: Claim, evidence: Evidence, names: str | list[str], agrees: Callable[[float], bool]
-) -> Finding:
-    """Return whether every named check agrees, and what each is in words."""
-    names = [names] if isinstance(names, str) else names
-    checks = [evidence.check(claim.table, name) for name in names]
-    words = "; ".join(_describe_check(claim, check, agrees) for check in checks)
-    return Finding(all(agrees(check.value) for check in checks), words)
 
 
 def _describe_check(claim: Claim, check: Check, agrees: Callable[[float], bool] | None = None) -> str:

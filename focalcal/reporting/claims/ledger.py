@@ -30,12 +30,13 @@ KINDS = ("exact", "empirical")
 
 def load_claims(folder: Path = FOLDER, papers: Sequence[str] = PAPERS) -> list[Claim]:
     """Return every claim of the papers' files, in their order."""
-    claims = [claim for paper in papers for claim in _read_paper(folder / f"{paper}.yaml")]
-    seen = set()
-    for claim in claims:
-        if claim.id in seen:
-            raise UserError(f"claim id {claim.id!r} is used twice in {folder}; make ids unique")
-        seen.add(claim.id)
+    claims = []
+    for path in (folder / f"{paper}.yaml" for paper in papers):
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        claims += [_parsed(entry, content, path) for entry in content["claims"]]
+    for name, count in Counter(claim.id for claim in claims).items():
+        if count > 1:
+            raise UserError(f"claim id {name!r} is used twice in {folder}; make ids unique")
     return claims
 
 
@@ -50,13 +51,11 @@ def markdown_ledger(rows: Sequence[Mapping[str, str]]) -> str:
     lines = ["# Claims of the papers", ""]
     lines += [f"- {name}: {counts[name]}" for name in VERDICTS]
     for paper in dict.fromkeys(row["source"].split(" ", 1)[0] for row in rows):
+        lines += ["", f"## {paper}", ""]
         lines += [
-            "",
-            f"## {paper}",
-            "",
             "| Verdict | Where | Statement | Printed | Computed | Tolerance | Evidence |",
+            "|---" * 7 + "|",
         ]
-        lines.append("|---|---|---|---|---|---|---|")
         for row in rows:
             source, _, place = row["source"].partition(" ")
             if source != paper:
@@ -82,12 +81,6 @@ def _judged(claim: Claim, evidence: Evidence) -> dict[str, str]:
         "verdict": finding.verdict(claim.kind),
         "evidence": ", ".join(claim.evidence),
     }
-
-
-def _read_paper(path: Path) -> list[Claim]:
-    """Return the claims of one paper's file."""
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return [_parsed(dict(entry), content, path) for entry in content["claims"]]
 
 
 def _parsed(entry: dict[str, Any], content: Mapping[str, Any], path: Path) -> Claim:

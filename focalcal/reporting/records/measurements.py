@@ -64,25 +64,20 @@ def summarise(frame: pd.DataFrame, split: str = "test") -> dict[Key, Summary]:
     """Return each score's summary over seeds on one split."""
     # Sums depend on their order in the last digit: sorting makes the result depend on the rows alone.
     rows = frame[frame["split"] == split].sort_values([*RUN, *SCORE])
-    grouped = rows.groupby([*SETTING, *SCORE], sort=True)
-    table = grouped.agg(
-        seeds=("value", "size"),
-        mean=("value", "mean"),
-        std=("value", "std"),
-        temperature=("temperature", "mean"),
-        gamma_low=("gamma", "min"),
-        gamma_high=("gamma", "max"),
+    values, temperatures, gammas = (
+        rows.groupby([*SETTING, *SCORE])[name] for name in ("value", "temperature", "gamma")
     )
+    columns = [values.size(), values.mean(), values.std(), temperatures.mean(), gammas.min(), gammas.max()]
     return {
         key: Summary(
-            seeds=int(row.seeds),
-            mean=float(row.mean_),
-            std=float(row.std_) if row.seeds > 1 else None,
-            temperature=_optional(row.temperature),
-            gammas=None if np.isnan(row.gamma_low) else (float(row.gamma_low), float(row.gamma_high)),
+            seeds=seeds,
+            mean=mean,
+            std=std if seeds > 1 else None,
+            temperature=None if np.isnan(temperature) else temperature,
+            gammas=None if np.isnan(low) else (low, high),
         )
-        for key, row in zip(
-            table.index, table.rename(columns={"mean": "mean_", "std": "std_"}).itertuples(), strict=True
+        for key, seeds, mean, std, temperature, low, high in zip(
+            columns[0].index, *(column.tolist() for column in columns), strict=True
         )
     }
 
@@ -122,10 +117,6 @@ def rows_of_fits(
     rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
     wanted = set(fits)
     return rows.loc[[fit in wanted for fit in zip(rows["method"], rows["criterion"], strict=True)]]
-
-
-def _optional(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _first_row(rows: pd.DataFrame) -> str:
