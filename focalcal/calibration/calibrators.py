@@ -118,11 +118,6 @@ class Calibrator:
         return self._fitted().score
 
     @property
-    def evaluations_(self) -> int:
-        """Return how many points the search evaluated."""
-        return self._fitted().evaluations
-
-    @property
     def boundaries_(self) -> dict[str, str]:
         """Return "low" or "high" for each parameter that stopped at the boundary of its grid."""
         return self._fitted().boundaries

@@ -84,6 +84,10 @@ class Predictions:
         return self.predicted == self.labels
 
 
+Probs = ArrayLike | Predictions
+"""Probabilities (n, k) whose rows sum to 1, or the predictions that hold them."""
+
+
 def metric_value(name: str, predictions: Predictions, bins: int, variant: str) -> float:
     """Return a metric of the catalogue with the configured `bins` and `variant`, if it takes those."""
     function = getattr(importlib.import_module(METRICS[name].module), name)
@@ -109,25 +113,25 @@ def focal_loss_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64]
 
 
 @metric(label="Accuracy", factor=100, decimals=1, higher_is_better=True)
-def accuracy(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
+def accuracy(probs: Probs, labels: ArrayLike) -> float:
     """Return the share of samples whose predicted class is their label."""
     return float(np.mean(Predictions.of(probs, labels).correct))
 
 
 @metric(label="Error", factor=100, decimals=2)
-def error(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
+def error(probs: Probs, labels: ArrayLike) -> float:
     """Return the share of misclassified samples."""
     return float(np.mean(~Predictions.of(probs, labels).correct))
 
 
 @metric(label="Log-loss", criterion=True)
-def nll(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
+def nll(probs: Probs, labels: ArrayLike) -> float:
     """Return the negative log-likelihood in nats, infinite if a label has probability 0."""
     return float(-np.mean(Predictions.of(probs, labels).label_logs) + 0.0)
 
 
 @metric(label="Brier score")
-def brier(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
+def brier(probs: Probs, labels: ArrayLike) -> float:
     """Return the mean squared distance to the one-hot label, summed over classes: 0 to 2."""
     predictions = Predictions.of(probs, labels)
     return float(np.mean(np.sum(_residuals(predictions) ** 2, axis=1)))
@@ -135,11 +139,7 @@ def brier(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
 
 @metric(label="ECE", factor=100, decimals=2, criterion=True)
 def ece(
-    probs: ArrayLike | Predictions,
-    labels: ArrayLike,
-    bins: int = 15,
-    binning: str = "width",
-    variant: str = "split",
+    probs: Probs, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
     """Return the expected calibration error: bin-weighted mean of |accuracy - mean confidence|.
 
@@ -162,20 +162,14 @@ def ece(
 
 
 @metric(label="AdaECE", factor=100, decimals=2, criterion=True)
-def adaece(
-    probs: ArrayLike | Predictions, labels: ArrayLike, bins: int = 15, variant: str = "split"
-) -> float:
+def adaece(probs: Probs, labels: ArrayLike, bins: int = 15, variant: str = "split") -> float:
     """Return the expected calibration error with bins of equal mass; arguments as for `ece`."""
     return ece(probs, labels, bins, "mass", variant)
 
 
 @metric(label="MCE", factor=100, decimals=2)
 def mce(
-    probs: ArrayLike | Predictions,
-    labels: ArrayLike,
-    bins: int = 15,
-    binning: str = "width",
-    variant: str = "split",
+    probs: Probs, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
     """Return the maximum calibration error: the largest |accuracy - mean confidence| of a bin.
 
@@ -189,11 +183,7 @@ def mce(
 
 @metric(label="Classwise ECE", factor=100, decimals=2)
 def classwise_ece(
-    probs: ArrayLike | Predictions,
-    labels: ArrayLike,
-    bins: int = 15,
-    binning: str = "width",
-    variant: str = "split",
+    probs: Probs, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
     """Return the mean over all k classes of the calibration error of that class's probability.
 
@@ -216,13 +206,13 @@ def classwise_ece(
 
 
 @metric(label="Share above 0.99 confidence", factor=100, decimals=2, higher_is_better=True)
-def s99_share(probs: ArrayLike | Predictions, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
+def s99_share(probs: Probs, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
     """Return the share of samples with confidence above `threshold` (M20 Table 6)."""
     return float(np.mean(Predictions.of(probs, labels).confidence > threshold))
 
 
 @metric(label="Accuracy above 0.99 confidence", factor=100, decimals=2, higher_is_better=True)
-def s99_accuracy(probs: ArrayLike | Predictions, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
+def s99_accuracy(probs: Probs, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
     """Return the accuracy of samples with confidence above `threshold`, NaN if there are none."""
     predictions = Predictions.of(probs, labels)
     confident = predictions.confidence > threshold

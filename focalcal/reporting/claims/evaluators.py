@@ -14,6 +14,8 @@ from focalcal.common.checks import Check
 from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
 
 RUNS = "results/tables/runs.csv"
+Where = Mapping[str, Any]
+"""What identifies the rows of a table: by column, a value or a list of values."""
 
 
 def at_least(claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float) -> Finding:
@@ -50,9 +52,7 @@ def equals(
     return Finding(agrees, "; ".join(_describe_check(claim, check) for check in found.values()))
 
 
-def table_equals(
-    claim: Claim, evidence: Evidence, *, where: Mapping[str, Any], expected: Mapping[str, float]
-) -> Finding:
+def table_equals(claim: Claim, evidence: Evidence, *, where: Where, expected: Mapping[str, float]) -> Finding:
     """Return whether columns of one row have their printed values."""
     row = evidence.row(claim.table, where)
     found = {column: float(row[column]) for column in expected}
@@ -60,25 +60,19 @@ def table_equals(
     return Finding(agrees, _listed(claim, found))
 
 
-def table_at_least(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], bound: float
-) -> Finding:
+def table_at_least(claim: Claim, evidence: Evidence, *, column: str, where: Where, bound: float) -> Finding:
     """Return whether the column is at least `bound` in every row."""
     numbers = _numbers(claim, evidence, column, where)
     return Finding(min(numbers.values()) >= bound - claim.tolerance, _listed(claim, numbers))
 
 
-def table_at_most(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], bound: float
-) -> Finding:
+def table_at_most(claim: Claim, evidence: Evidence, *, column: str, where: Where, bound: float) -> Finding:
     """Return whether the column is at most `bound` in every row."""
     numbers = _numbers(claim, evidence, column, where)
     return Finding(max(numbers.values()) <= bound + claim.tolerance, _listed(claim, numbers))
 
 
-def table_spread(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], bound: float
-) -> Finding:
+def table_spread(claim: Claim, evidence: Evidence, *, column: str, where: Where, bound: float) -> Finding:
     """Return whether the column differs by at most `bound` between the rows."""
     numbers = _numbers(claim, evidence, column, where)
     spread = max(numbers.values()) - min(numbers.values())
@@ -86,9 +80,7 @@ def table_spread(
     return Finding(spread <= bound + claim.tolerance, words)
 
 
-def table_lowest(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], lowest: str
-) -> Finding:
+def table_lowest(claim: Claim, evidence: Evidence, *, column: str, where: Where, lowest: str) -> Finding:
     """Return whether the column is lowest in the row that `lowest` names."""
     numbers = _numbers(claim, evidence, column, where)
     return Finding(numbers[lowest] <= min(numbers.values()) + claim.tolerance, _listed(claim, numbers))
@@ -99,7 +91,7 @@ def table_rises(
     evidence: Evidence,
     *,
     column: str,
-    where: Mapping[str, Any],
+    where: Where,
     along: str,
     mean_over: str | None = None,
 ) -> Finding:
@@ -118,7 +110,7 @@ def table_rises(
 
 
 def table_ratio(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], along: str, bound: float
+    claim: Claim, evidence: Evidence, *, column: str, where: Where, along: str, bound: float
 ) -> Finding:
     """Return whether the first of two numbers along a key is at least `bound` times the second.
 
@@ -142,7 +134,7 @@ def _describe_check(claim: Claim, check: Check, agrees: Callable[[float], bool] 
     return f"{check.name} = {_shown(claim, check.value)}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
-def _numbers(claim: Claim, evidence: Evidence, column: str, where: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(claim: Claim, evidence: Evidence, column: str, where: Where) -> dict[str, float]:
     """Return the numbers of the chosen rows by the listed values that chose them (one row: by column)."""
     cells = _chosen_cells(claim, evidence, column, where)
     return {", ".join(chosen.values()) or column: number for chosen, number in cells}
@@ -152,7 +144,7 @@ def _series(
     claim: Claim,
     evidence: Evidence,
     column: str,
-    where: Mapping[str, Any],
+    where: Where,
     along: str,
     mean_over: str | None = None,
 ) -> dict[str, dict[str, float]]:
@@ -168,7 +160,7 @@ def _series(
 
 
 def _chosen_cells(
-    claim: Claim, evidence: Evidence, column: str, where: Mapping[str, Any]
+    claim: Claim, evidence: Evidence, column: str, where: Where
 ) -> list[tuple[dict[str, str], float]]:
     """Return each chosen row's number with the values that chose it among those listed in `where`."""
     lists = {key: values for key, values in where.items() if isinstance(values, list)}

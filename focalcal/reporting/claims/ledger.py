@@ -83,35 +83,33 @@ def _judged(claim: Claim, evidence: Evidence) -> dict[str, str]:
     }
 
 
-def _parsed(entry: dict[str, Any], content: Mapping[str, Any], path: Path) -> Claim:
+def _parsed(entry: Mapping[str, Any], content: Mapping[str, Any], path: Path) -> Claim:
     """Return one entry of a file's content; a UserError names the file, the entry and the mistake."""
     where = f"{path.name}: claim {entry.get('id')!r}"
     for key in REQUIRED:
         if key not in entry:
             raise UserError(f"{where} lacks {key!r}; every claim has {', '.join(REQUIRED)}")
-    kind = entry.pop("kind", "exact")
+    kind = entry.get("kind", "exact")
     if kind not in KINDS:
         raise UserError(f"{where} has kind {kind!r}; allowed are {', '.join(KINDS)}")
-    known = {key: entry.pop(key) for key in REQUIRED}
-    evaluator = _evaluator(known["evaluator"])
+    arguments = {key: value for key, value in entry.items() if key not in {*REQUIRED, "kind"}}
+    evaluator = _evaluator(entry["evaluator"])
     if evaluator is None:
-        raise UserError(f"{where} names the evaluator {known['evaluator']!r}, which no module of claims has")
+        raise UserError(f"{where} names the evaluator {entry['evaluator']!r}, which no module of claims has")
     try:
-        inspect.signature(evaluator).bind(None, None, **entry)
+        inspect.signature(evaluator).bind(None, None, **arguments)
     except TypeError as error:
-        raise UserError(f"{where} does not fit evaluator {known['evaluator']!r}: {error}") from None
-    evidence = known["evidence"]
+        raise UserError(f"{where} does not fit evaluator {entry['evaluator']!r}: {error}") from None
+    evidence = entry["evidence"]
     return Claim(
-        id=known["id"],
-        source=f"{content['paper']} {known['location']}",
-        statement=known["statement"],
-        published=str(known["published"]),
-        tolerance=float(known["tolerance"]),
-        evaluator=known["evaluator"],
+        **{key: entry[key] for key in ("id", "statement", "evaluator")},
+        source=f"{content['paper']} {entry['location']}",
+        published=str(entry["published"]),
+        tolerance=float(entry["tolerance"]),
         evidence=(evidence,) if isinstance(evidence, str) else tuple(evidence),
         kind=kind,
         epochs=content.get("epochs", {}),
-        arguments=entry,
+        arguments=arguments,
     )
 
 

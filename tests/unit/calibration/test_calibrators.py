@@ -45,7 +45,7 @@ def test_three_lines_give_focal_temperature_scaling_on_the_grids_of_k24():
     probs = fts.predict_proba(TEST_LOGITS)
     assert fts.gamma_ in K24_GAMMAS
     assert fts.temperature_ in K24_TEMPERATURES
-    assert fts.evaluations_ == 4500
+    assert fts.fit_.evaluations == 4500
     assert probs.shape == TEST_LOGITS.shape
     np.testing.assert_allclose(probs, psi(softmax(TEST_LOGITS, fts.temperature_), fts.gamma_), atol=1e-12)
 
@@ -141,7 +141,7 @@ def test_recovery_is_psi_of_the_softmax():
     calibrator = PosteriorRecovery(2.0).fit(LOGITS, LABELS)
     expected = psi(softmax(TEST_LOGITS, 1.0), 2.0)
     np.testing.assert_allclose(calibrator.predict_proba(TEST_LOGITS), expected, atol=1e-12)
-    assert (calibrator.gamma_, calibrator.temperature_, calibrator.evaluations_) == (2.0, 1.0, 0)
+    assert (calibrator.gamma_, calibrator.temperature_, calibrator.fit_.evaluations) == (2.0, 1.0, 0)
 
 
 def test_both_orders_of_recovery_and_temperature():
@@ -235,9 +235,9 @@ def test_a_stored_fit_predicts_the_same_bits(name):
     )
     assert record == restored.to_record()
     assert record["method"] == name
-    assert (restored.score_, restored.evaluations_, restored.boundaries_) == (
+    assert (restored.score_, restored.fit_.evaluations, restored.boundaries_) == (
         original.score_,
-        original.evaluations_,
+        original.fit_.evaluations,
         original.boundaries_,
     )
 
