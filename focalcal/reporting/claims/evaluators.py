@@ -76,7 +76,7 @@ def table_spread(claim: Claim, evidence: Evidence, *, column: str, where: Where,
     """Return whether the column differs by at most `bound` between the rows."""
     numbers = _numbers(claim, evidence, column, where)
     spread = max(numbers.values()) - min(numbers.values())
-    words = f"spread {_shown(claim, spread)}: {_listed(claim, numbers)}"
+    words = f"spread {_digits(claim, spread)}: {_listed(claim, numbers)}"
     return Finding(spread <= bound + claim.tolerance, words)
 
 
@@ -87,13 +87,7 @@ def table_lowest(claim: Claim, evidence: Evidence, *, column: str, where: Where,
 
 
 def table_rises(
-    claim: Claim,
-    evidence: Evidence,
-    *,
-    column: str,
-    where: Where,
-    along: str,
-    mean_over: str | None = None,
+    claim: Claim, evidence: Evidence, *, column: str, where: Where, along: str, mean_over: str | None = None
 ) -> Finding:
     """Return whether the column rises along the values of one key, for each value of the other keys.
 
@@ -128,10 +122,10 @@ def _describe_check(claim: Claim, check: Check, agrees: Callable[[float], bool] 
     if check.n is not None:
         notes.append(f"n = {check.n}")
     if check.by_seed:
-        note = f"one seed alone: {_shown(claim, min(check.by_seed))} to {_shown(claim, max(check.by_seed))}"
+        note = f"one seed alone: {_digits(claim, min(check.by_seed))} to {_digits(claim, max(check.by_seed))}"
         same = [agrees(alone) == agrees(check.value) for alone in check.by_seed] if agrees else []
         notes.append(note if all(same) else f"{note}, {sum(same)} of {len(same)} with this verdict")
-    return f"{check.name} = {_shown(claim, check.value)}" + (f" ({'; '.join(notes)})" if notes else "")
+    return f"{check.name} = {_digits(claim, check.value)}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def _numbers(claim: Claim, evidence: Evidence, column: str, where: Where) -> dict[str, float]:
@@ -141,12 +135,7 @@ def _numbers(claim: Claim, evidence: Evidence, column: str, where: Where) -> dic
 
 
 def _series(
-    claim: Claim,
-    evidence: Evidence,
-    column: str,
-    where: Where,
-    along: str,
-    mean_over: str | None = None,
+    claim: Claim, evidence: Evidence, column: str, where: Where, along: str, mean_over: str | None = None
 ) -> dict[str, dict[str, float]]:
     """Return numbers by the value of the key `along`, for each combination of values of the other keys."""
     found: dict[str, dict[str, list[float]]] = {}
@@ -189,13 +178,13 @@ def _require_training(claim: Claim, evidence: Evidence, row: Mapping[str, str]) 
             raise MissingEvidence(f"{name} was trained for {run['epochs']} epochs, in the paper for {needed}")
 
 
-def _shown(claim: Claim, number: float) -> str:
+def _digits(claim: Claim, number: float) -> str:
     """Return a number with four digits if it is exact and three if it is measured."""
     return f"{number:.{4 if claim.kind == 'exact' else 3}g}"
 
 
 def _listed(claim: Claim, numbers: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {_shown(claim, number)}" for name, number in numbers.items())
+    return ", ".join(f"{name} {_digits(claim, number)}" for name, number in numbers.items())
 
 
 def _listed_series(claim: Claim, series: Mapping[str, Mapping[str, float]]) -> str:

@@ -78,12 +78,12 @@ def experiment_checks(
 
 def _seed_checks(frame: pd.DataFrame, last: pd.DataFrame, published: pd.DataFrame) -> list[Check]:
     """Return the checks of means over seeds; `last` has the last epoch of each run that was trained here."""
-    scores = _mean_scores(frame)
+    scores = _test_means(frame)
     trained_long = _trained_as_long(frame, last)
     in_k24, in_m20 = (_of_paper(trained_long, published, paper) for paper in ("K24", "M20"))
     return [
-        *_fts_checks(_mean_scores(frame[frame["loss"].isin(K24_BASELINES)])),
-        *_criterion_checks(_mean_scores(in_k24)),
+        *_fts_checks(_test_means(frame[frame["loss"].isin(K24_BASELINES)])),
+        *_criterion_checks(_test_means(in_k24)),
         *_m20_temperatures(in_m20),
         *_k24_temperatures(in_k24),
         *_gamma_trends(scores, frame),
@@ -98,7 +98,7 @@ def _seed_checks(frame: pd.DataFrame, last: pd.DataFrame, published: pd.DataFram
     ]
 
 
-def _mean_scores(frame: pd.DataFrame) -> pd.DataFrame:
+def _test_means(frame: pd.DataFrame) -> pd.DataFrame:
     """Return mean test scores over seeds: one row per setting, one column per method, criterion, metric."""
     return frame[frame["split"] == "test"].pivot_table("value", SETTING, SCORE)
 

@@ -42,19 +42,12 @@ def line_fit(
     The line is fitted on gamma in (0, 10], or with `any_range`, where the paper does not say, on any range.
     """
     stated = evidence.row(FITS, _stated_fit(classes))
-    in_box = [row for row in evidence.table(FITS) if float(row["max_logit"]) == PAPER_BOX]
-    fits = [row for row in in_box if float(row["classes"]) == classes] if any_range else [stated]
-    close = [
-        abs(float(fit["slope"]) - slope) <= claim.tolerance
-        and abs(float(fit["intercept"]) - intercept) <= claim.tolerance
-        for fit in fits
-    ]
-    words = "; ".join(
-        f"{float(fit['slope']):.3f} gamma + {float(fit['intercept']):.3f} on "
-        f"({float(fit['gamma_above']):g}, {float(fit['gamma_to']):g}]"
-        for fit in fits
-    )
-    return Finding(any(close), words)
+    rows = evidence.table(FITS) if any_range else [stated]
+    fits = [{name: float(text) for name, text in row.items()} for row in rows]
+    fits = [fit for fit in fits if (fit["classes"], fit["max_logit"]) == (classes, PAPER_BOX)]
+    off = [max(abs(fit["slope"] - slope), abs(fit["intercept"] - intercept)) for fit in fits]
+    words = "{slope:.3f} gamma + {intercept:.3f} on ({gamma_above:g}, {gamma_to:g}]"
+    return Finding(min(off) <= claim.tolerance, "; ".join(words.format(**fit) for fit in fits))
 
 
 def figure_temperature(
@@ -76,7 +69,7 @@ def figure_temperature(
 
 def temperatures_fall(claim: Claim, evidence: Evidence, *, below: float) -> Finding:
     """Return whether all matching temperatures are below a bound and fall as gamma grows."""
-    curves = [[curve[gamma] for gamma in sorted(curve)] for curve in _matches(evidence).values()]
+    curves = [[curve[gamma] for gamma in sorted(curve)] for curve in _temperatures_in_box(evidence).values()]
     highest = max(max(curve) for curve in curves)
     falling = all(b < a for curve in curves for a, b in itertools.pairwise(curve))
     agrees = highest < below + claim.tolerance and falling
@@ -100,13 +93,13 @@ def certified_sharper(claim: Claim, evidence: Evidence) -> Finding:
 
 def _closest_temperatures(evidence: Evidence, classes: int) -> dict[float, float]:
     """Return the matching temperature of each gamma for one class count in K24's box."""
-    matches = _matches(evidence)
+    matches = _temperatures_in_box(evidence)
     if classes not in matches:
         raise MissingEvidence(f"no matches for {classes} classes in {MATCHING}")
     return matches[classes]
 
 
-def _matches(evidence: Evidence) -> dict[int, dict[float, float]]:
+def _temperatures_in_box(evidence: Evidence) -> dict[int, dict[float, float]]:
     """Return the matching temperature for each class count, ascending, and gamma in K24's box."""
     found: dict[int, dict[float, float]] = {}
     for row in evidence.table(MATCHING):
@@ -119,7 +112,7 @@ def _belongs_to(claim: Claim, evidence: Evidence, temperature: float) -> str:
     """Return which classes and gamma of the figures the printed temperature fits, in words."""
     fitting = [
         f"{classes} classes, gamma {gamma:g}"
-        for classes, matches in _matches(evidence).items()
+        for classes, matches in _temperatures_in_box(evidence).items()
         for gamma in FIGURE_GAMMAS
         if abs(matches.get(gamma, math.inf) - temperature) <= claim.tolerance
     ]
