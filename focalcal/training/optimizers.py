@@ -4,7 +4,7 @@ Creating a `torch.optim.Optimizer` imports the compiler, which costs every proce
 few seconds. The functional kernels behind it need no such import and give the same bits.
 """
 
-from typing import Protocol
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,34 +13,53 @@ from torch.optim.sgd import sgd
 
 from focalcal.training.recipes import Recipe
 
-
-class Optimizer(Protocol):
-    """Parameters, and the state that belongs in a checkpoint."""
-
-    def step(self, learning_rate: float) -> None:
-        """Move the parameters once along their gradients."""
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the state by name; loading copies into these tensors, which are the optimiser's own."""
+SECOND_BETA = 0.999
+EPSILON = 1e-8
 
 
-class Sgd:
-    """SGD with momentum and L2 weight decay, as `torch.optim.SGD`."""
+class Optimizer:
+    """Parameters and, by name, the state of each of them."""
+
+    BUFFERS: ClassVar[tuple[str, ...]]
 
     def __init__(self, parameters: list[Tensor], recipe: Recipe) -> None:
-        self.parameters = parameters
-        self.recipe = recipe
-        # With a zero buffer the first step is g + 0, the same as torch.optim's first step, buffer = g.
-        self.buffers = [torch.zeros_like(parameter) for parameter in parameters]
+        self.parameters, self.recipe = parameters, recipe
+        self.buffers = {name: [torch.zeros_like(value) for value in parameters] for name in self.BUFFERS}
 
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Move the parameters once along their gradients."""
-        parameters, gradients, buffers = _with_gradients(self.parameters, self.buffers)
+        """Move the parameters that have a gradient once along it."""
+        rows = [
+            (parameter, parameter.grad, *state)
+            for parameter, *state in zip(self.parameters, *self.buffers.values(), strict=True)
+            if parameter.grad is not None
+        ]
+        self._update(learning_rate, *(list(column) for column in zip(*rows, strict=True)))
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what belongs in a checkpoint; loading copies into these tensors, the optimiser's own."""
+        return {
+            f"{name}.{index}": tensor
+            for name, tensors in self.buffers.items()
+            for index, tensor in enumerate(tensors)
+        }
+
+    def _update(self, learning_rate: float, *columns: list[Tensor]) -> None:
+        """Change parameters in place, given these, their gradients and one list per buffer."""
+        raise NotImplementedError
+
+
+class Sgd(Optimizer):
+    """SGD with momentum and L2 weight decay, as `torch.optim.SGD`.
+
+    With a zero buffer the first step is g + 0, the same as torch.optim's first step, buffer = g.
+    """
+
+    BUFFERS = ("momentum",)
+
+    def _update(self, learning_rate: float, *columns: list[Tensor]) -> None:
         sgd(
-            parameters,
-            gradients,
-            buffers,
+            *columns,
             fused=True,
             foreach=False,
             weight_decay=self.recipe.weight_decay,
@@ -51,64 +70,33 @@ class Sgd:
             maximize=False,
         )
 
-    def state(self) -> dict[str, Tensor]:
-        """Return the momentum buffers by position."""
-        return {f"momentum.{index}": buffer for index, buffer in enumerate(self.buffers)}
 
-
-class AdamW:
+class AdamW(Optimizer):
     """Adam with decoupled weight decay, as `torch.optim.AdamW`; `momentum` is its first beta."""
 
-    SECOND_BETA = 0.999
-    EPSILON = 1e-8
+    BUFFERS = ("mean", "square")
 
     def __init__(self, parameters: list[Tensor], recipe: Recipe) -> None:
-        self.parameters = parameters
-        self.recipe = recipe
-        self.means = [torch.zeros_like(parameter) for parameter in parameters]
-        self.squares = [torch.zeros_like(parameter) for parameter in parameters]
-        self.steps = [torch.zeros((), device=parameter.device) for parameter in parameters]
+        super().__init__(parameters, recipe)
+        self.buffers["step"] = [torch.zeros((), device=parameter.device) for parameter in parameters]
 
-    @torch.no_grad()
-    def step(self, learning_rate: float) -> None:
-        """Move the parameters once along their gradients."""
-        states = (self.means, self.squares, self.steps)
-        parameters, gradients, means, squares, steps = _with_gradients(self.parameters, *states)
+    def _update(self, learning_rate: float, *columns: list[Tensor]) -> None:
+        *columns, steps = columns
         adam(
-            parameters,
-            gradients,
-            means,
-            squares,
-            [],
-            steps,
+            *columns,
+            max_exp_avg_sqs=[],
+            state_steps=steps,
             fused=True,
             foreach=False,
             decoupled_weight_decay=True,
             amsgrad=False,
             beta1=self.recipe.momentum,
-            beta2=self.SECOND_BETA,
+            beta2=SECOND_BETA,
             lr=learning_rate,
             weight_decay=self.recipe.weight_decay,
-            eps=self.EPSILON,
+            eps=EPSILON,
             maximize=False,
         )
-
-    def state(self) -> dict[str, Tensor]:
-        """Return both moments and the step counts by position."""
-        groups = {"mean": self.means, "square": self.squares, "step": self.steps}
-        return {
-            f"{name}.{index}": tensor for name, group in groups.items() for index, tensor in enumerate(group)
-        }
-
-
-def _with_gradients(parameters: list[Tensor], *states: list[Tensor]) -> list[list[Tensor]]:
-    """Return parameters, gradients and states of all parameters that have a gradient."""
-    rows = [
-        (parameter, parameter.grad, *state)
-        for parameter, *state in zip(parameters, *states, strict=True)
-        if parameter.grad is not None
-    ]
-    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def make_optimizer(parameters: list[Tensor], recipe: Recipe) -> Optimizer:
