@@ -4,7 +4,8 @@ Creating a `torch.optim.Optimizer` imports the compiler, which costs every proce
 few seconds. The functional kernels behind it need no such import and give the same bits.
 """
 
-from typing import ClassVar
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,28 +14,23 @@ from torch.optim.sgd import sgd
 
 from focalcal.training.recipes import Recipe
 
-SECOND_BETA = 0.999
-EPSILON = 1e-8
-
 
 class Optimizer:
-    """Parameters and, by name, the state of each of them."""
+    """A kernel of torch, the parameters it moves and, by the kernel's names, the state of each of them."""
 
-    BUFFERS: ClassVar[tuple[str, ...]]
-
-    def __init__(self, parameters: list[Tensor], recipe: Recipe) -> None:
-        self.parameters, self.recipe = parameters, recipe
-        self.buffers = {name: [torch.zeros_like(value) for value in parameters] for name in self.BUFFERS}
+    def __init__(
+        self, kernel: Callable[..., None], parameters: list[Tensor], buffers: dict[str, list[Tensor]]
+    ) -> None:
+        self.kernel, self.parameters, self.buffers = kernel, parameters, buffers
 
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
         """Move the parameters that have a gradient once along it."""
-        rows = [
-            (parameter, parameter.grad, *state)
-            for parameter, *state in zip(self.parameters, *self.buffers.values(), strict=True)
-            if parameter.grad is not None
-        ]
-        self._update(learning_rate, *(list(column) for column in zip(*rows, strict=True)))
+        moved = [index for index, parameter in enumerate(self.parameters) if parameter.grad is not None]
+        parameters = [self.parameters[index] for index in moved]
+        gradients = [parameter.grad for parameter in parameters]
+        buffers = {name: [tensors[index] for index in moved] for name, tensors in self.buffers.items()}
+        self.kernel(parameters, gradients, lr=learning_rate, **buffers)
 
     def state(self) -> dict[str, Tensor]:
         """Return what belongs in a checkpoint; loading copies into these tensors, the optimiser's own."""
@@ -44,61 +40,28 @@ class Optimizer:
             for index, tensor in enumerate(tensors)
         }
 
-    def _update(self, learning_rate: float, *columns: list[Tensor]) -> None:
-        """Change parameters in place, given these, their gradients and one list per buffer."""
-        raise NotImplementedError
-
-
-class Sgd(Optimizer):
-    """SGD with momentum and L2 weight decay, as `torch.optim.SGD`.
-
-    With a zero buffer the first step is g + 0, the same as torch.optim's first step, buffer = g.
-    """
-
-    BUFFERS = ("momentum",)
-
-    def _update(self, learning_rate: float, *columns: list[Tensor]) -> None:
-        sgd(
-            *columns,
-            fused=True,
-            foreach=False,
-            weight_decay=self.recipe.weight_decay,
-            momentum=self.recipe.momentum,
-            lr=learning_rate,
-            dampening=0.0,
-            nesterov=self.recipe.nesterov,
-            maximize=False,
-        )
-
-
-class AdamW(Optimizer):
-    """Adam with decoupled weight decay, as `torch.optim.AdamW`; `momentum` is its first beta."""
-
-    BUFFERS = ("mean", "square")
-
-    def __init__(self, parameters: list[Tensor], recipe: Recipe) -> None:
-        super().__init__(parameters, recipe)
-        self.buffers["step"] = [torch.zeros((), device=parameter.device) for parameter in parameters]
-
-    def _update(self, learning_rate: float, *columns: list[Tensor]) -> None:
-        *columns, steps = columns
-        adam(
-            *columns,
-            max_exp_avg_sqs=[],
-            state_steps=steps,
-            fused=True,
-            foreach=False,
-            decoupled_weight_decay=True,
-            amsgrad=False,
-            beta1=self.recipe.momentum,
-            beta2=SECOND_BETA,
-            lr=learning_rate,
-            weight_decay=self.recipe.weight_decay,
-            eps=EPSILON,
-            maximize=False,
-        )
-
 
 def make_optimizer(parameters: list[Tensor], recipe: Recipe) -> Optimizer:
-    """Return the recipe's optimiser over `parameters`."""
-    return (Sgd if recipe.optimizer == "sgd" else AdamW)(parameters, recipe)
+    """Return the recipe's optimiser, which steps as `torch.optim.SGD` or `torch.optim.AdamW` does."""
+    shared = {"fused": True, "foreach": False, "maximize": False, "weight_decay": recipe.weight_decay}
+    if recipe.optimizer == "sgd":
+        kernel = partial(sgd, momentum=recipe.momentum, dampening=0.0, nesterov=recipe.nesterov, **shared)
+        # With a zero buffer the first step is g + 0, the same as torch.optim's first step, buffer = g.
+        return Optimizer(kernel, parameters, {"momentum_buffer_list": _zeros(parameters)})
+    kernel = partial(
+        adam,
+        max_exp_avg_sqs=[],
+        amsgrad=False,
+        decoupled_weight_decay=True,
+        beta1=recipe.momentum,
+        beta2=0.999,
+        eps=1e-8,
+        **shared,
+    )
+    steps = [torch.zeros((), device=parameter.device) for parameter in parameters]
+    buffers = {"exp_avgs": _zeros(parameters), "exp_avg_sqs": _zeros(parameters), "state_steps": steps}
+    return Optimizer(kernel, parameters, buffers)
+
+
+def _zeros(parameters: list[Tensor]) -> list[Tensor]:
+    return [torch.zeros_like(parameter) for parameter in parameters]
