@@ -14,7 +14,6 @@ from focalcal.reporting.claims.evidence import Evidence
 from focalcal.reporting.figures.style import BLACK, BLUE, GREY, ORANGE, SKY
 from focalcal.reporting.figures.theory_parts import GAMMA_LOOKS, PUBLISHED, axes, decades, signed
 from focalcal.theory.checks import binary_rows
-from focalcal.theory.gamma_star import gradient_ratio
 from focalcal.theory.linear_model import TEST_SEED_OFFSET, draw_sample, misclassified_confidences
 from focalcal.theory.psi import psi_inverse
 from focalcal.theory.thresholds import (
@@ -78,7 +77,7 @@ def m20_fig4a(_evidence: Evidence) -> Figure:
     p = np.linspace(0, 1, 1001)
     for gamma in (0.5, 1.0, 2.0, 3.0, 5.0, 7.0):
         color, line = GAMMA_LOOKS[gamma]
-        axis.plot(p, gradient_ratio(p, gamma), color=color, linestyle=line, label=f"γ = {gamma:g}")
+        axis.plot(p, phi(p, gamma), color=color, linestyle=line, label=f"γ = {gamma:g}")
         axis.plot([underconfidence_threshold(gamma)], [1.0], marker="o", color=color, markersize=4)
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.plot([0.19], [1.0], label="M20: p = 0.19 at γ = 5", **PUBLISHED)
