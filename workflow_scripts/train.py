@@ -18,8 +18,7 @@ from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.history import history_csv
 from focalcal.training.loop import Trainer, TrainingInterruptedError
 from focalcal.training.progress import EpochProgress
-from focalcal.training.record import training_record
-from focalcal.training.spec import spec_from_dict
+from focalcal.training.recipes import spec_from_dict
 from focalcal.workflow.provenance import provenance
 
 PACKAGES = ("torch", "torchvision", "timm", "numpy", "safetensors")
@@ -61,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with atomic_output(arguments.weights) as partial:
         save_file({name: value.contiguous() for name, value in result.model.state_dict().items()}, partial)
     write_text(arguments.history, history_csv(result.history))
-    record = run_identity | {"seed": spec.seed} | training_record(result, device) | {"provenance": origin}
+    record = run_identity | {"seed": spec.seed} | result.record(device) | {"provenance": origin}
     write_json(arguments.record, record)
     if result.status == "ok":
         checkpoint.remove()

@@ -59,33 +59,15 @@ class TheorySettings(Section):
     """Standard deviations of the linear model's clusters, whose means are 2 apart; M20 states none."""
 
 
-READ_BY = {
-    "theory_tables": (
-        "gammas",
-        "max_logit",
-        "scanned_gammas",
-        "certified_gammas",
-        "matching_classes",
-        "matching_gammas",
-        "matching_max_logit",
-        "sensitivity_gammas",
-        "sensitivity_max_logits",
-        "fit_ranges",
-    ),
-    "theory_checks": (
-        "linear_model_samples",
-        "linear_model_steps",
-        "linear_model_seeds",
-        "linear_model_spreads",
-    ),
-}
-"""The settings that each rule reads, and so the ones whose change reruns it."""
-
-
 def job_settings(section: Mapping[str, Any], rule: str) -> dict[str, Any]:
-    """Return the settings that one rule reads of the configuration's section `theory`, defaults filled in."""
+    """Return the settings that one rule reads of the configuration's section `theory`, defaults filled in.
+
+    A change of these settings reruns the rule: theory_checks reads those of the linear model, theory_tables
+    all others.
+    """
+    is_for_checks = rule == "theory_checks"
     settings = asdict(theory_settings(section))
-    return {key: settings[key] for key in READ_BY[rule]}
+    return {key: settings[key] for key in settings if key.startswith("linear_model_") == is_for_checks}
 
 
 def theory_settings(given: Mapping[str, Any]) -> TheorySettings:

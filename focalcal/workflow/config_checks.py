@@ -89,7 +89,7 @@ def _check_model(key: str, model: str, dataset: str, entry: Mapping[str, Any]) -
 
 def _check_gamma(loss: str) -> None:
     """Raise a UserError for a gamma for which Psi is not computed."""
-    gamma = training_catalogue.psi_gamma(loss)
+    gamma = training_catalogue.training_gamma(loss)
     largest = calibration_catalogue.LARGEST_GAMMA
     if gamma is not None and gamma > largest:
         raise UserError(f"loss {loss!r}: gamma must be at most {largest:g}, the largest that Psi accepts")

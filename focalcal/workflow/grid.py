@@ -15,7 +15,7 @@ from typing import Any
 
 from focalcal.common.errors import UserError
 from focalcal.data import registry
-from focalcal.training.catalogue import psi_gamma
+from focalcal.training.catalogue import training_gamma
 from focalcal.training.recipes import Recipe, recipe_from_dict
 from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
 from focalcal.workflow.config_checks import check_logits_files, check_runs, check_sections
@@ -53,7 +53,7 @@ class Run:
     @property
     def spec_with_gamma(self) -> dict[str, Any]:
         """Return the run's identity with the gamma that Psi needs; None if the loss has no single one."""
-        return {**self.spec, "gamma": psi_gamma(self.loss)}
+        return {**self.spec, "gamma": training_gamma(self.loss)}
 
 
 class Grid:

@@ -15,7 +15,6 @@ from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.text import format_short
 from focalcal.theory.checks import binary_rows
-from focalcal.theory.gamma_star import gradient_ratio
 from focalcal.theory.linear_model import TEST_SEED_OFFSET, draw_sample, misclassified_confidences
 from focalcal.theory.psi import psi_inverse
 from focalcal.theory.thresholds import (
@@ -105,7 +104,7 @@ def m20_fig4a(_sources: Sources) -> Figure:
     p = np.linspace(0, 1, 1001)
     for gamma in (0.5, 1.0, 2.0, 3.0, 5.0, 7.0):
         color, line = GAMMA_STYLES[gamma]
-        axis.plot(p, gradient_ratio(p, gamma), color=color, linestyle=line, label=f"γ = {gamma:g}")
+        axis.plot(p, phi(p, gamma), color=color, linestyle=line, label=f"γ = {gamma:g}")
         axis.plot([underconfidence_threshold(gamma)], [1.0], marker="o", color=color, markersize=4)
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.plot([0.19], [1.0], label="M20: p = 0.19 at γ = 5", **PUBLISHED)

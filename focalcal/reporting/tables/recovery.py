@@ -23,7 +23,7 @@ from focalcal.reporting.tables.cells import (
 )
 from focalcal.reporting.tables.table import Column, Table, frame_of
 from focalcal.reporting.text import MINUS, format_number, natural_order
-from focalcal.training.appearance import is_smoothed, known_loss, loss_label, loss_order
+from focalcal.training.appearance import is_smoothed, loss_label, loss_order
 from focalcal.training.catalogue import training_gamma
 
 CRITERIA = {"none": "", "ts": "nll", "fts": "nll", "psi": "", "ts-focal": "focal", "ts-focal-psi": "focal"}
@@ -79,7 +79,7 @@ class RecoveryScores:
     @property
     def gamma(self) -> float | None:
         """Return the gamma of Psi; None if the loss has no single known one."""
-        return training_gamma(self.loss) if known_loss(self.loss) else None
+        return training_gamma(self.loss)
 
     def values(self, method: str, metric: str) -> dict[str, float]:
         """Return a method's score by seed; nothing if it was not measured."""

@@ -8,7 +8,6 @@ import pandas as pd
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.csv_rows import write_rows
-from focalcal.common.errors import UserError
 from focalcal.common.io import write_json
 from focalcal.data import prepared
 from focalcal.data.synthetic import prepare_gaussian
@@ -35,10 +34,7 @@ def write_project(results, losses, *, dataset="gauss-3", base="gauss-3", train=3
 
 
 def _write_run(results, data, dataset, loss, seed, noise):
-    try:
-        gamma = training_gamma(loss)
-    except UserError:
-        gamma = None
+    gamma = training_gamma(loss)
     random = np.random.default_rng(seed)
     splits = []
     for indices in (data.val_indices, data.test_indices):

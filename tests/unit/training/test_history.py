@@ -5,8 +5,15 @@ import math
 import pytest
 import torch
 
-from focalcal.training.history import COLUMNS, gradient_quantiles, history_csv, snapshot_bins, split_metrics
-from focalcal.training.recorder import EpochRecorder, GradientNormProbe
+from focalcal.training.history import (
+    COLUMNS,
+    EpochRecorder,
+    GradientNormProbe,
+    gradient_quantiles,
+    history_csv,
+    snapshot_bins,
+    split_metrics,
+)
 
 PROBS = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.3, 0.7]], dtype=torch.float64)
 LABELS = torch.tensor([0, 1, 0, 1])
