@@ -198,10 +198,10 @@ def _gunzip_all(served: list[Path], folder: Path, files: list[ExpectedFile]) -> 
 
 def _extract_members(served: list[Path], folder: Path, files: list[ExpectedFile]) -> None:
     names = {file.name for file in files}
-    limits = archives.Limits(total_bytes=sum(file.size for file in files))
+    largest = sum(file.size for file in files)
     for path in served:
         work = folder / "members"
-        for member in archives.extract(path, work, lambda name: Path(name).name in names, limits):
+        for member in archives.extract(path, work, lambda name: Path(name).name in names, largest=largest):
             member.replace(folder / member.name)
 
 
