@@ -15,7 +15,10 @@ _MOST_POINTS = 2000
 _COLUMN_INCHES = 3.5
 _STYLE = {"font.size": 7, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
 # Okabe and Ito's colour-blind-safe palette, with darker colours in place of yellow.
-_COLOURS = "#0072B2 #E69F00 #009E73 #D55E00 #56B4E9 #CC79A7 #8C6D1F #000000 #999999 #7A5195".split()
+_COLOURS = (
+    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9"),
+    *("#CC79A7", "#8C6D1F", "#000000", "#999999", "#7A5195"),
+)
 _LINE_STYLES = ("-", "--", "-.", ":")
 
 
@@ -118,14 +121,8 @@ def _principal_plot(data: PreparedData, class_names: list[str]) -> Figure:
         axis.scatter(*points[labels == label].T, s=3, lw=0, color=colour, label=class_names[label])
     axis.set_xlabel(f"principal axis 1 ({shares[0]:.0%} of the variance)")
     axis.set_ylabel(f"principal axis 2 ({shares[1]:.0%} of the variance)")
-    axis.legend(
-        title="class",
-        frameon=False,
-        markerscale=2,
-        loc="center left",
-        bbox_to_anchor=(1, 0.5),
-        handletextpad=0,
-    )
+    beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    axis.legend(title="class", frameon=False, markerscale=2, handletextpad=0, **beside)
     return figure
 
 

@@ -122,11 +122,14 @@ def _decode_all(archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo]) -> np.nd
 
     if not infos:
         raise ArchiveError("it contains no images")
-    images = []
-    for info in followed(infos, "decoding images"):
+    images = None
+    for i, info in enumerate(followed(infos, "decoding images")):
         with Image.open(io.BytesIO(read_zip_member(archive, info, _LARGEST_IMAGE_BYTES))) as image:
-            images.append(np.asarray(image.convert("RGB")).transpose(2, 0, 1))
-    return np.stack(images)
+            pixels = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
+        # One allocation: a list of images and its stack would need twice the memory.
+        images = np.empty((len(infos), *pixels.shape), dtype=np.uint8) if images is None else images
+        images[i] = pixels
+    return images
 
 
 def _text(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
