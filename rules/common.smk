@@ -48,7 +48,7 @@ def spec_text(settings):
 
 def run_of(wildcards):
     """Return the run that a job's wildcards name."""
-    return GRID[wildcards.dataset, wildcards.model, wildcards.loss, int(wildcards.seed)]
+    return GRID["{0.dataset}/{0.model}/{0.loss}/seed{0.seed}".format(wildcards)]
 
 
 def data_spec(wildcards):
