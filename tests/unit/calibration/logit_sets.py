@@ -55,11 +55,16 @@ def brute_force(
     bins: int = 15,
     adaece: str = "split",
 ) -> dict[str, NDArray[np.float64]]:
-    """Return each criterion (gammas, temperatures), point by point from predictions and definitions."""
+    """Return each criterion (gammas, temperatures), point by point from predictions and definitions.
+
+    Equal rows are predicted once: a processor may round the same sum differently in different vector lanes, and
+    confidences that should be tied would not be.
+    """
     surfaces = {name: np.empty((len(gammas), len(temperatures))) for name in CRITERIA}
+    distinct, rows = np.unique(logits, axis=0, return_inverse=True)
     for row, gamma in enumerate(gammas):
         for column, temperature in enumerate(temperatures):
-            log_probs = log_psi(logits, gamma, temperature)
+            log_probs = log_psi(distinct, gamma, temperature)[rows.ravel()]
             for name, surface in surfaces.items():
                 surface[row, column] = criterion_value(name, log_probs, labels, bins, adaece)
     return surfaces
