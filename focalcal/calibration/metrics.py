@@ -296,7 +296,8 @@ def bin_gaps(
         groups = np.array_split(gaps[np.argsort(confidences, kind="stable")], bins)
         return np.array([len(group) for group in groups]), np.array([group.sum() for group in groups])
     if binning == "mass":
-        index = np.searchsorted(equal_mass_edges(confidences, bins), confidences, side="left") - 1
+        edges = equal_mass_edges(confidences, bins) * (1 + EDGE_ROUNDING)
+        index = np.searchsorted(edges, confidences, side="left") - 1
     else:
         index = width_index(confidences, bins)
     counted = (index >= 0) & (index < bins)

@@ -55,16 +55,11 @@ def brute_force(
     bins: int = 15,
     adaece: str = "split",
 ) -> dict[str, NDArray[np.float64]]:
-    """Return each criterion (gammas, temperatures), point by point from predictions and definitions.
-
-    Equal rows are predicted once: a processor may round the same sum differently in different vector lanes, and
-    confidences that should be tied would not be.
-    """
+    """Return each criterion (gammas, temperatures), point by point from predictions and definitions."""
     surfaces = {name: np.empty((len(gammas), len(temperatures))) for name in CRITERIA}
-    distinct, rows = np.unique(logits, axis=0, return_inverse=True)
     for row, gamma in enumerate(gammas):
         for column, temperature in enumerate(temperatures):
-            log_probs = log_psi(distinct, gamma, temperature)[rows.ravel()]
+            log_probs = log_psi(logits, gamma, temperature)
             for name, surface in surfaces.items():
                 surface[row, column] = criterion_value(name, log_probs, labels, bins, adaece)
     return surfaces
