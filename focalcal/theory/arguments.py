@@ -34,14 +34,14 @@ def checked_above(name: str, value: Any, bound: float = 0.0) -> float:
     return number
 
 
-def checked_classes(classes: Any, minimum: int = 2, maximum: int | None = None) -> int:
-    """Return `classes` as an int between `minimum` and `maximum`."""
+def checked_classes(classes: Any, maximum: float = math.inf) -> int:
+    """Return `classes` as an int from 2 to `maximum`."""
     number = checked_scalar("classes", classes)
     if number != int(number):
         raise ValueError(f"classes must be a whole number, got {classes!r}")
-    if number < minimum:
-        raise ValueError(f"classes must be at least {minimum}, got {classes!r}")
-    if maximum is not None and number > maximum:
+    if number < 2:
+        raise ValueError(f"classes must be at least 2, got {classes!r}")
+    if number > maximum:
         raise ValueError(f"classes must be at most {maximum}, got {classes!r}")
     return int(number)
 

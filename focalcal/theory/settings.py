@@ -14,6 +14,7 @@ FEWEST_POINTS_ON_A_LINE = 3
 
 Gamma = Annotated[float, Gt(0), Le(100)]
 Gammas = Annotated[tuple[Gamma, ...], MinLen(1), UNIQUE]
+GammaRanges = Annotated[tuple[tuple[NonNegative, NonNegative], ...], MinLen(1)]
 BoxHalfWidth = Annotated[float, Gt(0), Le(20)]
 
 
@@ -41,12 +42,7 @@ class TheorySettings(Section):
     """Values of gamma at which the matching is repeated in other boxes."""
     sensitivity_max_logits: tuple[BoxHalfWidth, ...] = (1.0, 2.0, 3.0, 10.0)
     """Half widths of those other boxes; an empty list skips them."""
-    fit_ranges: Annotated[tuple[tuple[NonNegative, NonNegative], ...], MinLen(1)] = (
-        (0.0, 10.0),
-        (0.0, 5.0),
-        (0.0, 3.0),
-        (1.0, 10.0),
-    )
+    fit_ranges: GammaRanges = ((0.0, 10.0), (0.0, 5.0), (0.0, 3.0), (1.0, 10.0))
     """Ranges (above, up to) of gamma on which 1/T is fitted by a line, with three or more matching_gammas in
     each."""
     linear_model_samples: Annotated[int, Ge(40)] = 500

@@ -1,8 +1,8 @@
 """Every loss and every model by name, using only the standard library.
 
 The workflow reads this module to check a config and to name paths; the implementations are in
-`focalcal.training.losses` and `focalcal.training.models.build`. A new loss is one function there and one line
-in `LOSSES`; a new model is one function and one line in `MODELS`.
+`focalcal.training.losses` and `focalcal.training.models`. A new loss is one function there and one line in
+`LOSSES`; a new model is one function, named in `BUILDERS` beside it, and one line in `MODELS`.
 """
 
 import re

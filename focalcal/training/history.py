@@ -1,8 +1,5 @@
 """What a run records: per epoch the metrics of M20's Figs 1 to 4 (`history.csv`), at its end `run.json`."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +13,17 @@ METRICS = (
     "loss", "nll", "nll_correct", "nll_incorrect", "entropy", "entropy_correct", "entropy_incorrect",
     "p_true", "p_true_correct", "p_true_incorrect", "error", "ece", "adaece",
 )  # fmt: skip
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUANTILES = {f"gradient_norm_q{percent:02d}": percent / 100 for percent in (5, 25, 50, 75, 95)}
 COLUMNS = (
     "epoch",
     "learning_rate",
     *(f"{split}_{metric}" for split in SPLITS for metric in METRICS),
     "last_layer_weight_norm",
-    *(f"gradient_norm_q{round(100 * quantile):02d}" for quantile in QUANTILES),
+    *QUANTILES,
     "gammas",
     "images_per_second",
 )
+"""Columns of `history.csv`; a cell is empty where a quantity was not measured."""
 FINAL_METRICS = ("train_loss", "train_error", "val_loss", "val_nll", "val_error", "val_ece", "val_adaece")
 ECE_BINS = 15
 SNAPSHOT_BINS = 25
@@ -68,6 +66,8 @@ class EpochRecorder:
     The buffers are on the device and are filled batch by batch without synchronisation.
     """
 
+    BUFFERS = ("logits", "labels", "losses", "norms")
+
     def __init__(self, samples: int, classes: int, device: torch.device) -> None:
         self.count = 0
         self.logits = torch.zeros(samples, classes, device=device)
@@ -96,14 +96,12 @@ class EpochRecorder:
 
     def state(self) -> dict[str, Tensor]:
         """Return the filled part of the buffers, for a checkpoint inside an epoch."""
-        buffers = {"logits": self.logits, "labels": self.labels, "losses": self.losses, "norms": self.norms}
-        return {name: buffer[: self.count] for name, buffer in buffers.items()}
+        return {name: getattr(self, name)[: self.count] for name in self.BUFFERS}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Refill the buffers from `state()`."""
         self.count = 0
-        device = self.logits.device
-        self.add(*(state[name].to(device) for name in ("logits", "labels", "losses", "norms")))
+        self.add(*(state[name].to(self.logits.device) for name in self.BUFFERS))
 
 
 class GradientNormProbe:
@@ -178,19 +176,9 @@ def gradient_quantiles(norms: Tensor) -> dict[str, float | None]:
     The values are None if norms are NaN, that is, if the model has no such layer.
     """
     if torch.isnan(norms).any():
-        values = [None] * len(QUANTILES)
-    else:
-        values = torch.quantile(norms.double(), norms.new_tensor(QUANTILES, dtype=torch.float64)).tolist()
-    return {f"gradient_norm_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, values, strict=True)}
-
-
-def history_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return `history.csv`: one line per epoch, with empty cells for quantities that were not measured."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
-    return stream.getvalue()
+        return dict.fromkeys(QUANTILES)
+    quantiles = norms.new_tensor(list(QUANTILES.values()), dtype=torch.float64)
+    return dict(zip(QUANTILES, torch.quantile(norms.double(), quantiles).tolist(), strict=True))
 
 
 def _width_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -29,14 +29,12 @@ class ThreeStageResNet(nn.Module):
         self.stem = nn.Sequential(
             nn.Conv2d(channels, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True)
         )
-        stages, width = [], 16
-        for index, next_width in enumerate(widths):
-            stride = 1 if index == 0 else 2
-            stages.append(_stage(width, next_width, blocks, stride, has_projections=has_projections))
-            width = next_width
-        self.stages = nn.Sequential(*stages)
+        steps = zip((16, *widths[:-1]), widths, (1, 2, 2), strict=True)
+        self.stages = nn.Sequential(
+            *(_stage(*step, blocks, has_projections=has_projections) for step in steps)
+        )
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.classifier = nn.Linear(width, classes)
+        self.classifier = nn.Linear(widths[-1], classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -88,7 +86,7 @@ def densenet121(input_shape: tuple[int, ...], classes: int) -> nn.Module:
     return model
 
 
-def _stage(width: int, next_width: int, blocks: int, stride: int, *, has_projections: bool) -> nn.Sequential:
+def _stage(width: int, next_width: int, stride: int, blocks: int, *, has_projections: bool) -> nn.Sequential:
     shortcut = None
     if stride != 1 or width != next_width:
         shortcut = (

@@ -158,6 +158,7 @@ def test_train_reads_these_files_and_no_other():
         "focalcal/common/__init__.py",
         "focalcal/common/codehash.py",
         "focalcal/common/constraints.py",
+        "focalcal/common/csv_rows.py",
         "focalcal/common/errors.py",
         "focalcal/common/io.py",
         "focalcal/common/samples.py",
