@@ -43,7 +43,7 @@ print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 
 def network_like(samples: int, classes: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return logits with the margins of a trained network: most samples confident, some not, a few wrong."""
+    """Return logits with the margins of a trained network: most confident, some not, a few misclassified."""
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, classes, samples)
     logits = generator.normal(0.0, 1.5, (samples, classes))
@@ -52,7 +52,7 @@ def network_like(samples: int, classes: int, seed: int = 0) -> tuple[NDArray[np.
 
 
 def numpy_point(logits: NDArray, labels: NDArray, gamma: float, temperature: float) -> tuple[float, ...]:
-    """Return NLL and both ECEs at one point, vectorised, as one would write it."""
+    """Return NLL and both ECEs at one point, the straightforward way with NumPy."""
     scaled = logits / temperature
     exps = np.exp(scaled - scaled.max(axis=1, keepdims=True))
     probs = exps / exps.sum(axis=1, keepdims=True)
@@ -110,7 +110,7 @@ def compared(slow: dict[str, NDArray[np.float64]], ours: NDArray[np.float64]) ->
 
 
 def grid_search(samples: int, classes: int, every: int) -> dict[str, float]:
-    """Return seconds of K24's grid and of temperature scaling, all criteria, by three ways, and the ratio."""
+    """Return seconds of K24's grid and of temperature scaling, all criteria, in three ways, and the ratio."""
     logits, labels = network_like(samples, classes)
     temperatures = K24_TEMPERATURES[every - 1 :: every]
     scale = len(K24_TEMPERATURES) / len(temperatures)

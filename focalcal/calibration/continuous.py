@@ -92,7 +92,7 @@ def _parabola_minima(x: NDArray, rows: NDArray) -> tuple[NDArray, NDArray]:
     left, centre, right = (np.take_along_axis(rows, (middle + i)[:, None], 1)[:, 0] for i in (-1, 0, 1))
     slope, curvature = (right - left) / 2, left - 2 * centre + right
     shift = np.clip(-slope / np.where(curvature > 0, curvature, np.inf), -1.0, 1.0)
-    # Without a minimum inside, the lowest end.
+    # Without a minimum inside, the lower of the two boundaries.
     shift = np.where(curvature > 0, shift, np.where(left < right, -1.0, 1.0))
     return x[middle] + shift * (x[1] - x[0]), centre + shift * (slope + shift * curvature / 2)
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import metrics
-from focalcal.calibration.catalogue import CRITERIA, SMALLEST_TEMPERATURE
-from focalcal.calibration.kernels import focal_table
+from focalcal.calibration.catalogue import CRITERIA, LARGEST_GAMMA, SMALLEST_TEMPERATURE
+from focalcal.calibration.kernels.focal_table import focal_table
 from focalcal.calibration.logits_io import LARGEST_LOGIT
 from focalcal.theory.psi import log_psi
 
@@ -72,16 +72,14 @@ class Objective:
 
     def focal_losses(self, gamma: float, temperatures: ArrayLike) -> NDArray[np.float64]:
         """Return the mean focal loss of softmax(logits / T) at each temperature, float64 (t,)."""
-        if not 0.0 <= gamma <= focal_table.LARGEST_GAMMA:
-            raise ValueError(
-                f"gamma is {gamma}; expected 0 to {focal_table.LARGEST_GAMMA:g} for the focal loss"
-            )
+        if not 0.0 <= gamma <= LARGEST_GAMMA:
+            raise ValueError(f"gamma is {gamma}; expected 0 to {LARGEST_GAMMA:g} for the focal loss")
         check_temperatures(temperatures)
         temperatures = np.asarray(temperatures, dtype=np.float64)
         key = (float(gamma), temperatures.tobytes())
         if key not in self._losses:
             out = np.empty(len(temperatures))
-            kernel = _compiled().focal_losses()
+            kernel = _kernels().focal_losses_kernel()
             self._share(temperatures, lambda part: kernel(self._samples, (part, temperatures), key[0], out))
             self._losses[key] = out
         return self._losses[key].copy()
@@ -98,12 +96,12 @@ class Objective:
     ) -> NDArray[np.float64]:
         """Return (criteria, temperatures, gammas) for gammas (1, g), the same everywhere, or (t, 1)."""
         check_temperatures(temperatures)
-        table = focal_table.focal_table(np.unique(gammas))
+        table = focal_table(np.unique(gammas))
         columns = np.searchsorted(np.unique(gammas), gammas)
         tables = np.ascontiguousarray(np.moveaxis(table.coefficients[:, :, columns], 2, 0))
         segments = (table.edges, self._farthest(gammas))
         out = np.empty((criteria, len(temperatures), gammas.shape[1]))
-        kernel = _compiled().surfaces()
+        kernel = _kernels().surfaces_kernel()
         self._share(
             temperatures,
             lambda part: kernel(
@@ -119,7 +117,7 @@ class Objective:
         return min(60.0, math.log(self.logits.shape[1] * max(np.max(gammas), 1.0) * 60.0 / OMITTED))
 
     def _share(self, temperatures: NDArray[np.float64], work: Callable[[NDArray[np.int64]], None]) -> None:
-        """Deal temperatures out to the threads in ascending order: small ones cost less than large ones."""
+        """Distribute temperatures evenly over the threads: small ones cost less than large ones."""
         order = np.argsort(temperatures, kind="stable")
         parts = [order[start :: self.threads].copy() for start in range(min(self.threads, len(order)))]
         if len(parts) == 1:
@@ -129,7 +127,7 @@ class Objective:
             list(pool.map(work, parts))
 
 
-def _compiled() -> ModuleType:
+def _kernels() -> ModuleType:
     """Return the compiled kernels; numba is loaded by the first search, never by a prediction."""
     from focalcal.calibration.kernels import compiled  # noqa: PLC0415
 
@@ -146,7 +144,7 @@ def default_threads() -> int:
 
 
 def checked_logits(logits: ArrayLike) -> NDArray[np.float64]:
-    """Return logits as contiguous float64 (n, k), or raise ValueError naming what is wrong."""
+    """Return logits as contiguous float64 (n, k), or raise ValueError naming the fault."""
     logits = np.ascontiguousarray(logits, dtype=np.float64)
     if logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
         raise ValueError(f"logits has shape {logits.shape}; expected (n, k), n >= 1 samples, k >= 2 classes")
@@ -171,22 +169,21 @@ def check_temperatures(temperatures: ArrayLike) -> None:
 def _sorted_samples(
     logits: NDArray[np.float64], labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """Return what the kernels know of the samples: drops (flat), gaps, label gaps, wrong; see `kernels`."""
+    """Return drops, gaps, label gaps and misclassified as `kernels.surfaces.fill_surfaces` has them."""
     rows = np.arange(len(labels))
-    wrong = (logits.argmax(axis=1) != labels).astype(np.float64)
+    misclassified = (logits.argmax(axis=1) != labels).astype(np.float64)
     ranked = np.sort(logits, axis=1)[:, ::-1]
     gaps = ranked[:, 0] - ranked[:, 1]
     label_gaps = ranked[:, 0] - logits[rows, labels]
     drops = np.ascontiguousarray(ranked[:, 1:2] - ranked[:, 1:])
-    return drops, gaps, label_gaps, wrong
+    return drops, gaps, label_gaps, misclassified
 
 
 def _binning(samples: int, bins: int, adaece: str) -> tuple:
-    """Return how the kernels bin; see `kernels.surfaces`."""
+    """Return how the kernels bin; see `kernels.surfaces.fill_surfaces`."""
     edges = metrics.inner_edges(bins).copy()
     sizes = [len(group) for group in np.array_split(np.arange(samples), bins)]
     starts = np.cumsum(sizes)[:-1].astype(np.int64)
     starts = starts[starts < samples]
-    if adaece == "split":
-        return edges, starts, np.empty(0)
-    return edges, starts, np.linspace(0, samples, bins + 1)
+    positions = np.empty(0) if adaece == "split" else np.linspace(0, samples, bins + 1)
+    return edges, starts, positions, metrics.EDGE_ROUNDING

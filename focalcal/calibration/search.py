@@ -86,7 +86,7 @@ def line_search(
 
 
 def _line_gammas(gammas: Sequence[float]) -> tuple[float, float]:
-    """Return the two gammas that define the line: 0 and 1, moved into the range of gammas where need be."""
+    """Return the two gammas that define the line: 0 and 1, moved into the range of gammas where necessary."""
     low, high = min(gammas), max(gammas)
     if low == high:
         raise ValueError(f"gammas has one value, {low}; a line needs two different ones")
@@ -97,7 +97,7 @@ def _line_gammas(gammas: Sequence[float]) -> tuple[float, float]:
 def continuous_search(
     objective: Objective, criterion: str, gammas: Sequence[float], temperatures: NDArray[np.float64]
 ) -> Fit:
-    """Return the smallest NLL over all gammas and temperatures between the ends of the grids."""
+    """Return the smallest NLL over all gammas and temperatures between the boundaries of the grids."""
     if criterion != "nll":
         raise ValueError(
             f"criterion is {criterion!r}; the continuous search minimises only 'nll', which is smooth"
@@ -128,7 +128,7 @@ def focal_loss_search(objective: Objective, training_gamma: float, temperatures:
 
 
 def _argmin(scores: NDArray[np.float64], criterion: str) -> int:
-    """Return the flat index of the first smallest score; raise where a score is not finite."""
+    """Return the flat index of the first smallest score; raise if a score is not finite."""
     bad = scores.size - int(np.count_nonzero(np.isfinite(scores)))
     if bad:
         raise FloatingPointError(f"the criterion {criterion} is not finite at {bad} of {scores.size} points")

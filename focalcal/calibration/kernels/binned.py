@@ -1,9 +1,8 @@
 """Compiled equal-width and equal-mass ECE of one set of confidences, without sorting them all.
 
 An ECE is a sum over bins of |sum of (confidence - correct)|, so all it needs is that sum up to each boundary
-between bins. Samples are put into cells that are in the order of the confidences. Sums over whole cells give
-all but the part of the cell in which a boundary lies, and only the samples of that cell are compared with the
-boundary or sorted.
+between bins. Samples are put into cells that are in the order of the confidences. Sums over whole cells leave
+only the cell in which a boundary lies, whose samples are compared with the boundary or sorted.
 """
 
 import numpy as np
@@ -11,7 +10,8 @@ from numba import njit
 
 from focalcal.calibration.kernels.vector_math import EXACT, bits_of
 
-CELLS = 2048
+CELLS = 1024
+"""Enough for a cell to hold few of some thousand samples."""
 STRICT = {**EXACT, "fastmath": False}
 _HALF_BITS = 0x3FE0000000000000
 _LEAST_DOUBT = 2.0**-54
@@ -128,10 +128,11 @@ def confidence_at(rank, confidences, starts, order):
 
 
 @njit(**STRICT)
-def authors_ece(positions, confidences, misclassified, low, shift, starts, gaps, order):
+def authors_ece(positions, rounding, confidences, misclassified, low, shift, starts, gaps, order):
     """Return the equal-mass ECE with bins `(low, high]` whose edges np.interp would put at sorted positions.
 
-    Samples up to and including the first edge, the smallest confidence, are not counted.
+    Samples up to and including the first edge, the smallest confidence, are not counted. Confidences above an
+    edge by a fraction of at most `rounding` are tied with it.
     """
     count = confidences.shape[0]
     result = previous = 0.0
@@ -141,7 +142,7 @@ def authors_ece(positions, confidences, misclassified, low, shift, starts, gaps,
         if rank + 1 < count:
             above = confidence_at(rank + 1, confidences, starts, order)
             edge = (above - edge) * (positions[b] - rank) + edge
-        gap = gap_up_to(edge, confidences, misclassified, low, shift, starts, gaps, order)
+        gap = gap_up_to(edge * (1.0 + rounding), confidences, misclassified, low, shift, starts, gaps, order)
         if b > 0:
             result += abs(gap - previous)
         previous = gap

@@ -17,7 +17,7 @@ TERMS = 12
 """Terms of a polynomial, a multiple of 4, which the kernels treat at once."""
 TOLERANCE = 1e-12
 """Largest relative error of f that is accepted."""
-COARSEST_EDGES = (0.69, 0.84, 1.02, 1.26, 1.56, 1.95, 2.48, 3.2, 4.2, 5.9, 8.0, 11.0, 15.0, 20.0, 29.0, 64.0)
+COARSEST_EDGES = (0.69, 0.84, 1.02, 1.26, 1.56, 1.95, 2.48, 3.2, 4.2, 5.9, 8, 11, 15, 20, 29, 38, 64)
 """Edges of the longest segments on which TERMS terms reach the tolerance for gammas from -0.5 to 5."""
 
 
@@ -34,7 +34,7 @@ class FocalTable:
 def focal_table(gammas: Sequence[float]) -> FocalTable:
     """Return the table with the fewest segments that is accurate for all gammas, each from -1 to 100."""
     check_gammas(gammas)
-    edges = np.array(COARSEST_EDGES)
+    edges = np.array(COARSEST_EDGES, dtype=np.float64)
     coefficients = _fitted(gammas, edges)
     while _error(gammas, edges, coefficients) > TOLERANCE:
         edges = np.sort(np.append(edges, (edges[1:] + edges[:-1]) / 2))
@@ -84,7 +84,6 @@ def _error(gammas: Sequence[float], edges: NDArray[np.float64], coefficients: ND
     worst = 0.0
     for column, gamma in enumerate(gammas):
         exact = focal_factor(u, gamma)
-        worst = max(
-            worst, float(np.max(np.abs(coefficients[:, :, column] @ powers.T - exact) / (1.0 + exact)))
-        )
+        relative = np.abs(coefficients[:, :, column] @ powers.T - exact) / (1.0 + exact)
+        worst = max(worst, float(np.max(relative)))
     return worst

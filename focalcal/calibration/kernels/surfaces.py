@@ -23,28 +23,40 @@ from focalcal.calibration.kernels.binned import CELLS, authors_ece, fill_cells, 
 from focalcal.calibration.kernels.focal_table import TERMS
 from focalcal.calibration.kernels.vector_math import ANY_ORDER, EXACT, exp, exp_far, log, total
 
-DESCRIBED = 6
-"""Numbers that describe a sample at a temperature, see `describe`."""
+BLOCK = 64
+"""Samples are taken in blocks whose weights stay in the processor's cache."""
+DESCRIPTION = 6
+"""Numbers that describe a sample at a temperature."""
 
 
 @njit(**EXACT)
-def describe(drops, gap, beta, weights):
-    """Return, at T = 1 / beta, W, -gap / T, log1p(R), log(1 - v_0), D = 1 - log1p(R) / R and D / R.
+def describe_tops(drops, gaps, beta, weights, tops, start, end):
+    """Fill `weights` (BLOCK, k-1) and tops[:, start:end] for these samples at T = 1 / beta.
 
-    Fills `weights` with w.
+    Weights are w. Rows of `tops` are W, -gap / T, log1p(R), log(1 - v_0), D = 1 - log1p(R) / R, D / R.
     """
-    for j in range(drops.shape[0]):
-        weights[j] = exp(-min(drops[j] * beta, 700.0))
-    weight = total(weights)
-    exponent = -gap * beta
-    rest = exp_far(exponent) * weight
-    one = 1.0 + rest
-    log_one = log(one) + (rest - (one - 1.0)) / one
-    # log1p(R) = R - R^2/2 + ...: the quotient loses digits where R is small, the series where it is not.
-    series = 1 / 5 - rest * (1 / 6 - rest * (1 / 7 - rest / 8))
-    series = 1 / 2 - rest * (1 / 3 - rest * (1 / 4 - rest * series))
-    ratio = series if rest < 2e-3 else (1.0 - log_one / rest) / rest
-    return weight, exponent, log_one, exponent + log(weight) - log_one, ratio * rest, ratio
+    for i in range(start, end):
+        row = weights[i - start]
+        for j in range(row.shape[0]):
+            row[j] = exp(-min(drops[i, j] * beta, 700.0))
+        tops[0, i] = total(row)
+    sums, exponents, log_ones = tops[0, start:end], tops[1, start:end], tops[2, start:end]
+    log_rests, defects, ratios = tops[3, start:end], tops[4, start:end], tops[5, start:end]
+    own_gaps = gaps[start:end]
+    for i in range(sums.shape[0]):
+        exponent = -own_gaps[i] * beta
+        rest = exp_far(exponent) * sums[i]
+        one = 1.0 + rest
+        log_one = log(one) + (rest - (one - 1.0)) / one
+        # log1p(R) = R - R^2/2 + ...: the quotient loses digits where R is small, the series where it is not.
+        series = 1 / 5 - rest * (1 / 6 - rest * (1 / 7 - rest / 8))
+        series = 1 / 2 - rest * (1 / 3 - rest * (1 / 4 - rest * series))
+        ratio = series if rest < 2e-3 else (1.0 - log_one / rest) / rest
+        exponents[i] = exponent
+        log_ones[i] = log_one
+        log_rests[i] = exponent + log(sums[i]) - log_one
+        defects[i] = ratio * rest
+        ratios[i] = ratio
 
 
 @njit(**EXACT)
@@ -53,12 +65,13 @@ def focal_sums(drops, weights, last_drop, beta, offset, table, edges, sums):
 
     u_j = drops_j / T + offset. Overwrites `weights`.
     """
+    temperature = 1.0 / beta
     sums[:] = 0.0
     begin = 0
     for segment in range(table.shape[0]):
         if begin == drops.shape[0] or drops[begin] > last_drop:
             return
-        limit = (edges[segment + 1] - offset) / beta
+        limit = (edges[segment + 1] - offset) * temperature
         if drops[begin] < limit:
             end = count_below(drops, limit)
             scale = 2.0 / (edges[segment + 1] - edges[segment])
@@ -123,23 +136,24 @@ def finish(gamma, beta, tops, sums, terms, misclassified, label_gaps, confidence
         losses[i] = log(one / factor) + (odds - (one - 1.0)) * inverse + misclassified[i] * rest
 
 
-def surfaces(samples, points, tables, segments, binning, out):
+def fill_surfaces(samples, points, tables, segments, binning, out):
     """Fill out[:, p, g] with NLL, equal-width ECE and equal-mass ECE (only NLL where `out` has one row).
 
     samples: drops (n, k-1), gaps (n,), label gaps s_0 - s_y (n,), misclassified (n,) as 0.0 or 1.0.
     points: the numbers p to evaluate; temperatures (p,); gammas (1 or p, g).
     tables, segments: from `focal_table`, one table for all points or one per point.
     binning: inner edges of the bins of equal width; the sorted positions at which the groups of equal mass
-    begin ("split"); the positions of their edges ("authors", else empty).
+    begin ("split"); the positions of their edges ("authors", else empty), and the relative difference up to
+    which confidences are tied with an edge.
     """
     drops, gaps, label_gaps, misclassified = samples
     numbers, temperatures, gammas = points
     edges, farthest = segments
-    inner_edges, ranks, positions = binning
+    inner_edges, ranks, positions, rounding = binning
     count, classes = drops.shape
     width = gammas.shape[1]
-    weights, label_weight = np.empty(classes), np.empty(1)
-    tops = np.empty((DESCRIBED, count))
+    weights, label_weight = np.empty((BLOCK, classes)), np.empty(1)
+    tops = np.empty((DESCRIPTION, count))
     sums, terms = np.empty((count, width)), np.empty((count, width))
     extra, term = np.empty(count), np.empty(count)
     confidences, losses = np.empty(count), np.empty(count)
@@ -149,19 +163,19 @@ def surfaces(samples, points, tables, segments, binning, out):
         own = p if tables.shape[0] > 1 else 0
         table = tables[own]
         beta = 1.0 / temperatures[p]
-        for i in range(count):
-            top = describe(drops[i], gaps[i], beta, weights)
-            for row in range(DESCRIBED):
-                tops[row, i] = top[row]
-            # w_j (f(v_j) - 1) falls like exp(-drops_j / T - u_j): behind this drop the rest cannot matter.
-            lowest = top[2] - top[1]
-            last_drop = 0.5 * (farthest - lowest) / beta
-            focal_sums(drops[i], weights, last_drop, beta, lowest, table, edges, sums[i])
-            if misclassified[i] != 0.0:
-                label_weight[0] = 1.0
-                last_gap = (farthest - top[2]) / beta
-                label = label_gaps[i : i + 1]
-                focal_sums(label, label_weight, last_gap, beta, top[2], table, edges, terms[i])
+        for start in range(0, count, BLOCK):
+            end = min(start + BLOCK, count)
+            describe_tops(drops, gaps, beta, weights, tops, start, end)
+            for i in range(start, end):
+                # w_j (f(v_j) - 1) falls like exp(-drops_j / T - u_j): behind last_drop it is negligible.
+                lowest = tops[2, i] - tops[1, i]
+                last_drop = 0.5 * (farthest - lowest) / beta
+                focal_sums(drops[i], weights[i - start], last_drop, beta, lowest, table, edges, sums[i])
+                if misclassified[i] != 0.0:
+                    label_weight[0] = 1.0
+                    last_gap = (farthest - tops[2, i]) / beta
+                    label = label_gaps[i : i + 1]
+                    focal_sums(label, label_weight, last_gap, beta, tops[2, i], table, edges, terms[i])
         for g in range(width):
             gamma = gammas[own, g]
             extra[:] = sums[:, g]
@@ -174,22 +188,23 @@ def surfaces(samples, points, tables, segments, binning, out):
             cells = (confidences, misclassified, low, shift, starts, cell_gaps, order)
             out[1, p, g] = width_ece(inner_edges, *cells)
             if positions.shape[0] > 0:
-                out[2, p, g] = authors_ece(positions, *cells)
+                out[2, p, g] = authors_ece(positions, rounding, *cells)
             else:
                 out[2, p, g] = split_ece(ranks, confidences, misclassified, starts, cell_gaps, order)
 
 
-def focal_losses(samples, points, gamma, out):
+def fill_focal_losses(samples, points, gamma, out):
     """Fill out[p] with the mean focal loss of softmax(s / T), C21 Eq. (5)."""
     drops, gaps, label_gaps, misclassified = samples
     numbers, temperatures = points
     count, classes = drops.shape
-    weights, losses = np.empty(classes), np.empty(count)
+    weights, tops, losses = np.empty((BLOCK, classes)), np.empty((DESCRIPTION, count)), np.empty(count)
     for p in numbers:
         beta = 1.0 / temperatures[p]
+        for start in range(0, count, BLOCK):
+            describe_tops(drops, gaps, beta, weights, tops, start, min(start + BLOCK, count))
         for i in range(count):
-            top = describe(drops[i], gaps[i], beta, weights)
-            minus_log = misclassified[i] * label_gaps[i] * beta + top[2]
-            log_other = log(1.0 - exp_far(-minus_log)) if misclassified[i] != 0.0 else top[3]
+            minus_log = misclassified[i] * label_gaps[i] * beta + tops[2, i]
+            log_other = log(1.0 - exp_far(-minus_log)) if misclassified[i] != 0.0 else tops[3, i]
             losses[i] = exp_far(gamma * log_other) * minus_log
         out[p] = total(losses) / count

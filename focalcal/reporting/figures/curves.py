@@ -1,6 +1,6 @@
 """Predictions over a one-dimensional input beside the true posterior, in the layout of C21 Fig. 3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,31 +12,95 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import load_calibrator
+from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.calibration.logits_io import read_logits
 from focalcal.common.errors import UserError
 from focalcal.data import prepared
 from focalcal.data.synthetic import PROBLEMS
-from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
-from focalcal.reporting.records.recovery import Setting
-from focalcal.reporting.tables.cells import loss_name
+from focalcal.reporting.figures.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    setting_title,
+)
+from focalcal.reporting.products import figure
+from focalcal.reporting.records.sources import Sources
+from focalcal.training.appearance import loss_label, loss_order
 
 CLASS_COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, BLACK)
-ROWS = {"none": "as trained", "ts": "TS by log-loss", "psi": "Ψ"}
+ROWS = {"none": "", "ts": "nll", "psi": ""}
+"""Methods, one per row, with the criterion they were fitted by."""
 POINTS = 400
 RARE = 0.001
-"""Share of test points beyond each end of the drawn range: there is next to no data to learn from."""
+"""Share of test points beyond each side of the drawn range: there is hardly any data to learn from."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """Test points along the line: x (n,), ascending, true posterior (n, k), and their place in the file."""
+class InputLine:
+    """Test points along the line: x (n,), ascending, true posterior (n, k), and positions in the file."""
 
     x: NDArray[np.float64]
     posterior: NDArray[np.float64]
     order: NDArray[np.int64]
 
 
-def read_line(path: Path) -> Line:
+@figure(
+    page="recovery",
+    order=40,
+    heading="Predictions and true posterior over x (C21 Fig. 3)",
+    caption="Solid: predicted class probabilities of one seed; dashed: the true posterior. One column per "
+    "training loss; rows as trained, after temperature scaling by log-loss and after Ψ. Error, KL from the "
+    "true posterior (nats) and ECE are means over n seeds; no method changes the error.",
+    inputs=("runs", "metrics", "recovery", "logits", "data", "data_records"),
+    scope="dataset and model",
+    stage="recovery",
+    when="one-dimensional",
+)
+def recovery_curves(sources: Sources) -> Figure | None:
+    """Return the class probabilities over x: one column per loss, rows as trained, TS and Psi."""
+    found: dict[str, list] = {}
+    for run, record in sources.recovery:
+        found.setdefault(run["loss"], []).append((run, record))
+    if not found:
+        return None
+    dataset, model = sources.dataset_model.split("/")
+    line = read_line(sources.data_path(dataset))
+    drawn = Figure(figsize=(2.15 * (1 + len(found)), 6.4))
+    drawn.suptitle(setting_title(sources.dataset_model, map(len, found.values())))
+    axes = drawn.subplots(len(ROWS), 1 + len(found), squeeze=False, sharex=True)
+    _densities(axes[0, 0], line, sources.data_records[dataset]["spec"])
+    _true_posterior(axes[1, 0], line)
+    _class_key(axes[2, 0], line.posterior.shape[1])
+    for column, loss in enumerate(sorted(found, key=loss_order), start=1):
+        run, record = found[loss][0]
+        probabilities = predictions_over_line(line, sources.logits_path(run), record)
+        for axis, method in zip(axes[:, column], ROWS, strict=True):
+            axis.set(xlim=(line.x[0], line.x[-1]), ylim=(-0.02, 1.42), yticks=[0, 0.5, 1])
+            identity = method == "psi" and record["run"]["gamma"] == 0
+            if method in probabilities and not identity:
+                _probabilities_over_x(axis, line, probabilities[method])
+                text = _score_text(sources, (dataset, model, loss), method, record["bins"])
+                axis.text(0.98, 0.985, text, transform=axis.transAxes, ha="right", va="top", fontsize=7)
+            else:
+                text = f"{METHODS[method].label} is the identity" if identity else "does not apply"
+                axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=GREY)
+            if column == 1:
+                by = f", by {METRICS[ROWS[method]].name}" if ROWS[method] else ""
+                axis.set_ylabel(f"{METHODS[method].label}{by}\nprobability")
+            axis.tick_params(labelleft=column == 1)
+        axes[0, column].set_title(loss_label(loss).replace(", ", ",\n"))
+    for axis in (axes[1, 0], *axes[-1, 1:]):
+        axis.set_xlabel("x")
+        axis.tick_params(labelbottom=True)
+    return drawn
+
+
+def read_line(path: Path) -> InputLine:
     """Return some hundred test points of a prepared one-dimensional dataset, spread over its range."""
     data = prepared.load_dataset(path)
     inputs = data.inputs[data.test_indices, 0].astype(np.float64)
@@ -46,98 +110,71 @@ def read_line(path: Path) -> Line:
     # Equally spaced in x, not in rank: the curve must be smooth where points are rare, too.
     chosen = np.searchsorted(inputs[inside], np.linspace(low, high, POINTS)).clip(max=len(inside) - 1)
     order = inside[np.unique(chosen)]
-    return Line(inputs[order], data.posterior[data.test_indices][order], order)
+    return InputLine(inputs[order], data.posterior[data.test_indices][order], order)
 
 
-def predictions_over_line(line: Line, path: Path, record: Mapping[str, Any]) -> dict[str, NDArray]:
-    """Return each method's probabilities (n, k) of one run along the line; its logits are in `path`."""
+def predictions_over_line(line: InputLine, path: Path, record: Mapping[str, Any]) -> dict[str, NDArray]:
+    """Return each method's probabilities (n, k) of one run along the line; its logits are in `path`.
+
+    `record` is the run's recovery record.
+    """
     test = read_logits(path).test
-    samples = len(test.labels)
-    matches = line.order.max() < samples and test.posterior is not None
+    matches = line.order.max() < len(test.labels) and test.posterior is not None
     if not matches or not np.array_equal(test.posterior[line.order], line.posterior):
         raise UserError(
             f"{path} was not made from the prepared data beside it: their true posteriors differ; allowed: "
             f"the same test samples in the same order; delete it and run again"
         )
-    found = {}
-    for method in ROWS:
-        entry = Setting.prediction(record, method)
-        if entry is not None:
-            found[method] = load_calibrator(entry).predict_proba(test.logits[line.order])
-    return found
+    stored = {prediction["method"]: prediction for prediction in record["predictions"]}
+    return {m: load_calibrator(stored[m]).predict_proba(test.logits[line.order]) for m in ROWS if m in stored}
 
 
-def curves_figure(
-    settings: Sequence[Setting], line: Line, results: Path, problem: tuple[str, float]
-) -> Figure:
-    """Return the figure of one place: a column a loss, rows as trained, TS and Psi.
+def _score_text(sources: Sources, setting: tuple[str, str, str], method: str, bins: int) -> str:
+    """Return the mean scores of one panel."""
 
-    `problem` is the Gaussian problem's name and noise, whose densities fill the first column.
-    """
-    columns = 1 + len(settings)
-    figure = Figure(figsize=(2.15 * columns, 6.2))
-    axes = figure.subplots(len(ROWS), columns, squeeze=False, sharex=True)
-    _densities(axes[0, 0], line, problem)
-    _posterior(axes[1, 0], line)
-    _key(axes[2, 0], line.posterior.shape[1])
-    for column, setting in enumerate(settings, start=1):
-        logits = results / "runs" / setting.paths[0] / "logits.npz"
-        found = predictions_over_line(line, logits, setting.records[0])
-        for row, method in enumerate(ROWS):
-            _panel(axes[row, column], line, found.get(method), setting, method)
-            if column == 1:
-                axes[row, column].set_ylabel(f"{ROWS[method]}\nprobability")
-            axes[row, column].tick_params(labelleft=column == 1)
-        axes[0, column].set_title(loss_name(setting.loss).replace(", ", ",\n"))
-    for axis in axes[-1, 1:]:
-        axis.set_xlabel("x")
-        axis.tick_params(labelbottom=True)
-    axes[1, 0].set_xlabel("x")
-    axes[1, 0].tick_params(labelbottom=True)
-    return figure
+    def mean(metric: str, method: str = method) -> float:
+        return sources.scores["mean"][*setting, method, ROWS[method], metric]
+
+    lines = [f"KL {mean('kl_posterior'):.4f}", f"{METRICS['ece'].label} {100 * mean(f'ece_{bins}'):.2f} %"]
+    if method == "none":
+        lines.insert(0, f"{METRICS['error'].name} {100 * mean('error'):.1f} %")
+    return "\n".join(lines)
 
 
-def _panel(axis: Axes, line: Line, probs: NDArray[np.float64] | None, setting: Setting, method: str) -> None:
-    axis.set(xlim=(line.x[0], line.x[-1]), ylim=(-0.02, 1.42), yticks=[0, 0.5, 1])
-    if probs is None or (method == "psi" and setting.gamma == 0):
-        text = "Ψ is the identity" if setting.gamma == 0 else "does not apply"
-        axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=GREY)
-        return
-    for k in range(probs.shape[1]):
-        color = CLASS_COLORS[k % len(CLASS_COLORS)]
-        axis.plot(line.x, line.posterior[:, k], color=color, linestyle="--", linewidth=1.0)
-        axis.plot(line.x, probs[:, k], color=color, linewidth=1.6)
-    error, kl, ece = (setting.interval(method, name).mean for name in ("error", "kl_posterior", "ece"))
-    text = f"ERR {error:.3f}\nKLD {kl:.4f}\nECE {ece:.4f}"
-    axis.text(0.98, 0.985, text, transform=axis.transAxes, ha="right", va="top", fontsize=7)
+def _probabilities_over_x(axis: Axes, line: InputLine, probabilities: NDArray[np.float64]) -> None:
+    for color, truth, prediction in zip(_class_colors(line), line.posterior.T, probabilities.T, strict=True):
+        axis.plot(line.x, truth, color=color, linestyle="--", linewidth=1.0)
+        axis.plot(line.x, prediction, color=color, linewidth=1.6)
 
 
-def _densities(axis: Axes, line: Line, problem: tuple[str, float]) -> None:
-    name, noise = problem
-    classes = PROBLEMS[name](noise)
+def _densities(axis: Axes, line: InputLine, spec: Mapping[str, Any]) -> None:
+    """Draw the joint densities of the classes of a Gaussian problem, and their sum."""
+    problem = PROBLEMS[spec["entry"].get("base", spec["name"])]
+    classes = problem(spec["parameters"]["noise"])
     prior = 1 / len(classes.means)
     joint = [
         prior * np.exp(-0.5 * ((line.x - mean[0]) / std) ** 2) / (std * np.sqrt(2 * np.pi))
         for mean, std in zip(classes.means, classes.stds, strict=True)
     ]
-    for k, values in enumerate(joint):
-        axis.plot(line.x, values, color=CLASS_COLORS[k % len(CLASS_COLORS)])
+    for color, values in zip(_class_colors(line), joint, strict=True):
+        axis.plot(line.x, values, color=color)
     axis.plot(line.x, np.sum(joint, axis=0), color=BLACK, linestyle=":")
-    axis.set(ylim=(0, None), ylabel="density")
-    axis.set_title("p(x, y), dotted p(x)")
+    axis.set(ylim=(0, None), ylabel="density", title="p(x, y), dotted p(x)")
 
 
-def _posterior(axis: Axes, line: Line) -> None:
-    for k in range(line.posterior.shape[1]):
-        color = CLASS_COLORS[k % len(CLASS_COLORS)]
-        axis.plot(line.x, line.posterior[:, k], color=color, linestyle="--")
-    axis.set(ylim=(-0.02, 1.42), yticks=[0, 0.5, 1], ylabel="probability")
-    axis.set_title("true p(y | x)")
+def _true_posterior(axis: Axes, line: InputLine) -> None:
+    for color, truth in zip(_class_colors(line), line.posterior.T, strict=True):
+        axis.plot(line.x, truth, color=color, linestyle="--")
+    axis.set(ylim=(-0.02, 1.42), yticks=[0, 0.5, 1], ylabel="probability", title="true p(y | x)")
 
 
-def _key(axis: Axes, classes: int) -> None:
+def _class_key(axis: Axes, classes: int) -> None:
     axis.axis("off")
     lines = [Line2D([], [], color=CLASS_COLORS[k % len(CLASS_COLORS)]) for k in range(classes)]
     lines += [Line2D([], [], color=GREY), Line2D([], [], color=GREY, linestyle="--")]
     names = [*(f"class {k}" for k in range(classes)), "prediction", "true posterior"]
     axis.legend(lines, names, loc="center left")
+
+
+def _class_colors(line: InputLine) -> list[str]:
+    return [CLASS_COLORS[k % len(CLASS_COLORS)] for k in range(line.posterior.shape[1])]

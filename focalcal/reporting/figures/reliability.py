@@ -1,4 +1,4 @@
-"""Reliability diagrams with confidence histograms: a row a loss, a column a calibrator."""
+"""Reliability diagrams: before and after each calibrator, and with and without Psi (C21 Fig. 4)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,19 +9,33 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from focalcal.reporting.figures.style import BLACK, GREY, message_figure, method_style
-from focalcal.reporting.records.measurements import loss_order
-from focalcal.reporting.tables.cells import loss_name
-from focalcal.reporting.tables.overview import method_name
+from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.reporting.figures.style import (
+    BLACK,
+    GREY,
+    Style,
+    message_figure,
+    method_handle,
+    method_legend,
+    method_style,
+    setting_title,
+)
+from focalcal.reporting.products import figure
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.tables.recovery import PARADIGMS
+from focalcal.training.appearance import GAMMA, is_smoothed, loss_label, loss_order
 
 RESAMPLES = 2000
 FEW = 20
-"""A bin with fewer samples a run than this is drawn faintly: its accuracy says little."""
+"""A bin with fewer samples per run than this is drawn open: its accuracy says little."""
+
+SIDES = {"without Ψ": "none", "with Ψ": "psi"}
+"""What C21's paradigms compare, with the method whose colour and marker it has."""
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """The bins of several runs of one setting and calibrator, float (bins,) each."""
+    """The bins of several runs of one loss and calibrator, float (bins,) each."""
 
     runs: int
     count: NDArray[np.float64]
@@ -31,9 +45,19 @@ class Pooled:
     ece: float
     """Mean over runs of each run's own ECE: pooling first would let errors of different runs cancel."""
 
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """Return the share of samples in each bin."""
+        return self.count / self.count.sum()
+
+    @property
+    def sufficient(self) -> NDArray[np.bool_]:
+        """Return which bins have enough samples per run to say something."""
+        return self.count / self.runs >= FEW
+
 
 def pool(bins: Sequence[Mapping[str, Any]]) -> Pooled:
-    """Return the pooled bins of runs, each with count, confidence and accuracy a bin (None where empty)."""
+    """Return the pooled bins of runs, each with count, confidence and accuracy per bin (None where empty)."""
     count = np.array([run["count"] for run in bins], float)
     confidence, accuracy = (
         np.array([[0.0 if value is None else value for value in run[key]] for run in bins])
@@ -50,7 +74,7 @@ def accuracy_band(pooled: Pooled, *, seed: int = 0) -> tuple[NDArray[np.float64]
     """Return the 95 % bootstrap interval of each bin's accuracy over the test samples of one run.
 
     The runs share one test set, so that pooling them adds no samples: a bin counts with its mean number of
-    samples a run. Resampling right and wrong answers of a bin with replacement is a binomial draw.
+    samples per run. Resampling the outcomes of a bin with replacement is a binomial draw.
     """
     samples = np.maximum(1, np.rint(pooled.count / pooled.runs)).astype(int)
     filled = pooled.count > 0
@@ -60,82 +84,168 @@ def accuracy_band(pooled: Pooled, *, seed: int = 0) -> tuple[NDArray[np.float64]
     return np.where(filled, low, np.nan), np.where(filled, high, np.nan)
 
 
-def reliability(diagnostics: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> Figure:
-    """Return the diagrams of one place's runs, seeds pooled."""
-    collected: dict[str, dict[str, list]] = {}
-    for record in diagnostics:
+@figure(
+    page="calibration",
+    order=40,
+    heading="Reliability diagrams",
+    caption="Accuracy against confidence on test data before and after each calibrator, n seeds pooled. "
+    "Bands: 95 % bootstrap interval over the test samples of one run. Open points: fewer than 20 samples "
+    "per run. Below each diagram: share of samples in each bin, with accuracy (solid line) and mean "
+    "confidence (dotted line).",
+    inputs=("runs", "diagnostics"),
+    scope="dataset and model",
+)
+def reliability(sources: Sources) -> Figure:
+    """Return the diagrams of one dataset and model: one row per loss, one column per calibrator."""
+    found: dict[tuple[str, str], list] = {}
+    gammas = {}
+    for record in sources.diagnostics:
+        loss = record["run"]["loss"]
+        gammas[loss] = record["run"]["gamma"]
         for entry in record["reliability"]:
-            if entry["method"] in methods:
-                collected.setdefault(record["run"]["loss"], {}).setdefault(entry["method"], []).append(entry)
-    if not collected:
-        return message_figure("No run at hand has reliability data for these calibrators.")
-    losses = sorted(collected, key=loss_order)
-    columns = [m for m in methods if any(m in found for found in collected.values())]
-    figure = Figure(figsize=(1.8 * len(columns) + 0.6, 2.2 * len(losses) + 0.3))
-    figure.get_layout_engine().set(h_pad=0.02, w_pad=0.04)
-    grid = figure.add_gridspec(2 * len(losses), len(columns), height_ratios=[3, 1] * len(losses))
+            found.setdefault((loss, entry["method"]), []).append(entry)
+    columns = [m for m in sources.settings["reliability_methods"] if any(m == key[1] for key in found)]
+    if not columns:
+        return message_figure("No available run has reliability data for these calibrators.")
+    cells = {key: pool(entries) for key, entries in found.items() if key[1] in columns}
+    losses = sorted({loss for loss, _ in cells}, key=loss_order)
+    tallest = max(pooled.share.max() for pooled in cells.values())
+    drawn = Figure(figsize=(1.8 * len(columns) + 0.6, 2.1 * len(losses) + 0.6))
+    drawn.get_layout_engine().set(h_pad=0.02, w_pad=0.04)
+    drawn.suptitle(setting_title(sources.dataset_model, (pooled.runs for pooled in cells.values())))
+    grid = drawn.add_gridspec(2 * len(losses), len(columns), height_ratios=[3, 1] * len(losses))
     for row, loss in enumerate(losses):
         for column, method in enumerate(columns):
-            cells = [figure.add_subplot(grid[2 * row + part, column]) for part in (0, 1)]
-            entries = collected[loss].get(method)
-            if entries is None:
-                for cell in cells:
-                    cell.axis("off")
-                cells[0].text(0.5, 0.5, "does not apply", ha="center", va="center", color=GREY, fontsize=8)
-                continue
-            pooled = pool(entries)
-            _diagram(cells[0], pooled, method)
-            _histogram(cells[1], pooled, method)
-            _label(cells, f"{loss_name(loss)}\naccuracy", first=column == 0, last=row == len(losses) - 1)
+            upper, lower = (drawn.add_subplot(grid[2 * row + part, column]) for part in (0, 1))
+            pooled = cells.get((loss, method))
+            identity = METHODS[method].needs_training_gamma and gammas[loss] == 0
+            if pooled is None or identity:
+                upper.axis("off")
+                lower.axis("off")
+                text = f"{METHODS[method].label} is the identity" if identity else "does not apply"
+                upper.text(0.5, 0.5, text, ha="center", va="center", color=GREY, fontsize=8)
+            else:
+                _diagram(upper, pooled, method)
+                _histogram(lower, pooled, method, tallest)
+                _label_outer(upper, lower, first=column == 0, last=row == len(losses) - 1)
             if row == 0:
-                cells[0].set_title(method_name(method), loc="center")
-    return figure
+                upper.set_title(METHODS[method].label, loc="center")
+        place = {"xycoords": "axes fraction", "rotation": 270, "va": "center", "fontweight": "bold"}
+        upper.annotate(loss_label(loss), (1.06, 0.5), **place)
+    return drawn
 
 
-def _label(cells: list[Axes], name: str, *, first: bool, last: bool) -> None:
-    """Put labels at the outer panels only: names left of the first column, confidence under the last row."""
-    if first:
-        cells[0].set_ylabel(name, fontweight="bold")
-        cells[1].set_ylabel("samples")
-    for cell in cells:
-        cell.tick_params(labelleft=first)
-    cells[1].tick_params(labelbottom=last)
-    cells[1].set_xlabel("confidence" if last else "")
+@figure(
+    page="recovery",
+    order=41,
+    heading="Reliability with and without Ψ (C21 Fig. 4)",
+    caption="Accuracy against confidence on test data, n seeds pooled, without and with Ψ. One row per "
+    "paradigm of C21 (Standard: as trained; TS_FL: temperature fitted by focal loss; LS: label smoothing), "
+    "one column per training gamma. Open points: fewer than 20 samples per run.",
+    inputs=("runs", "recovery"),
+    scope="dataset and model",
+    stage="recovery",
+)
+def recovery_reliability(sources: Sources) -> Figure:
+    """Return the diagrams of one dataset and model with and without Psi."""
+    cells = _paradigm_bins(sources)
+    if not cells:
+        return message_figure("No available run was trained with focal loss of one known gamma above 0.")
+    rows = [paradigm for paradigm in PARADIGMS if any(key[0] == paradigm for key in cells)]
+    gammas = sorted({gamma for _, gamma in cells})
+    drawn = Figure(figsize=(2.1 * len(gammas) + 0.5, 2.1 * len(rows) + 0.8))
+    runs = (pooled.runs for sides in cells.values() for pooled in sides.values())
+    drawn.suptitle(setting_title(sources.dataset_model, runs))
+    axes = drawn.subplots(len(rows), len(gammas), squeeze=False, sharex=True, sharey=True)
+    for row, paradigm in enumerate(rows):
+        for column, gamma in enumerate(gammas):
+            axis, sides = axes[row, column], cells.get((paradigm, gamma))
+            if sides is None:
+                axis.axis("off")
+                continue
+            _sides(axis, sides)
+            if row == 0:
+                axis.set_title(f"training {GAMMA} = {gamma:g}", loc="center")
+        axes[row, 0].set_ylabel(f"{paradigm}\naccuracy")
+    for column in axes.T:
+        lowest = [axis for axis in column if axis.axison][-1]
+        lowest.set_xlabel("confidence")
+        lowest.tick_params(labelbottom=True)
+    method_legend(drawn, (), {side: method_handle(method) for side, method in SIDES.items()})
+    return drawn
 
 
-def _diagram(axis: Axes, pooled: Pooled, method: str) -> None:
-    color = method_style(method).color
-    low, high = accuracy_band(pooled)
-    filled = np.flatnonzero(pooled.count > 0)
+def _paradigm_bins(sources: Sources) -> dict[tuple[str, float], dict[str, Pooled]]:
+    """Return the pooled bins of each side by paradigm and training gamma above 0."""
+    found: dict[tuple[str, float], dict[str, list]] = {}
+    for run, record in sources.recovery:
+        gamma, bins = record["run"]["gamma"], {p["method"]: p["reliability"] for p in record["predictions"]}
+        for paradigm, methods in PARADIGMS.items():
+            if gamma and is_smoothed(run["loss"]) == (paradigm == "LS") and bins.keys() >= set(methods):
+                cell = found.setdefault((paradigm, gamma), {side: [] for side in SIDES})
+                for side, method in zip(cell, methods, strict=True):
+                    cell[side].append(bins[method])
+    return {key: {side: pool(runs) for side, runs in sides.items()} for key, sides in found.items()}
+
+
+def _sides(axis: Axes, sides: Mapping[str, Pooled]) -> None:
+    """Draw both sides in one panel, with the test error and each side's ECE."""
+    (raw, *_) = sides.values()
+    error = 1 - np.nansum(raw.accuracy * raw.share)
+    lines = [f"{METRICS['error'].name} {100 * error:.2f} %"]
+    for side, pooled in sides.items():
+        _reliability_line(axis, pooled, method_style(SIDES[side]))
+        lines.append(f"{METRICS['ece'].label} {side} {100 * pooled.ece:.2f} %")
+    axis.text(0.97, 0.03, "\n".join(lines), transform=axis.transAxes, ha="right", va="bottom", fontsize=7)
+    axis.set(xlim=(0, 1.03), ylim=(0, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+
+
+def _reliability_line(axis: Axes, pooled: Pooled, style: Style) -> None:
+    """Draw accuracy against confidence, bins with few samples open, and the diagonal."""
+    filled = pooled.count > 0
     axis.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle="--")
-    x = pooled.confidence[filled]
-    axis.fill_between(x, low[filled], high[filled], color=color, alpha=0.22, linewidth=0)
-    axis.plot(x, pooled.accuracy[filled], color=color, linewidth=1.2)
-    solid = pooled.count / pooled.runs >= FEW
-    for mask, face in ((solid, color), (~solid, "white")):
-        chosen = filled[mask[filled]]
+    axis.plot(pooled.confidence[filled], pooled.accuracy[filled], color=style.color, linewidth=1.2)
+    for mask, face in ((pooled.sufficient, style.color), (filled & ~pooled.sufficient, "white")):
         axis.plot(
-            pooled.confidence[chosen],
-            pooled.accuracy[chosen],
-            "o",
-            color=color,
+            pooled.confidence[mask],
+            pooled.accuracy[mask],
+            style.marker,
+            color=style.color,
             markerfacecolor=face,
             markersize=3.5,
         )
-    axis.text(0.04, 0.96, f"ECE {pooled.ece * 100:.2f} %", transform=axis.transAxes, va="top", fontsize=8)
+
+
+def _diagram(axis: Axes, pooled: Pooled, method: str) -> None:
+    style, (low, high) = method_style(method), accuracy_band(pooled)
+    filled = pooled.count > 0
+    band = pooled.confidence[filled], low[filled], high[filled]
+    axis.fill_between(*band, color=style.color, alpha=0.22, linewidth=0)
+    _reliability_line(axis, pooled, style)
+    text = f"{METRICS['ece'].label} {pooled.ece * 100:.2f} %"
+    axis.text(0.04, 0.96, text, transform=axis.transAxes, va="top", fontsize=8)
     axis.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     axis.tick_params(labelbottom=False)
 
 
-def _histogram(axis: Axes, pooled: Pooled, method: str) -> None:
+def _histogram(axis: Axes, pooled: Pooled, method: str, tallest: float) -> None:
     bins = len(pooled.count)
-    share = pooled.count / pooled.count.sum()
-    axis.bar((np.arange(bins) + 0.5) / bins, share, 0.9 / bins, color=method_style(method).color, alpha=0.75)
-    accuracy = np.nansum(pooled.accuracy * share)
-    confidence = np.nansum(pooled.confidence * share)
+    centres = (np.arange(bins) + 0.5) / bins
+    axis.bar(centres, pooled.share, 0.9 / bins, color=method_style(method).color, alpha=0.75)
     # Where the two lines part, the model is over- (dotted to the right) or underconfident on average.
-    axis.axvline(accuracy, color=BLACK, linewidth=1)
-    axis.axvline(confidence, color=BLACK, linewidth=1, linestyle=":")
-    axis.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
-    axis.set_yticks([0, 0.5, 1], ["0", "", "100 %"])
+    axis.axvline(np.nansum(pooled.accuracy * pooled.share), color=BLACK, linewidth=1)
+    axis.axvline(np.nansum(pooled.confidence * pooled.share), color=BLACK, linewidth=1, linestyle=":")
+    axis.set(xlim=(0, 1), ylim=(0, 1.05 * tallest), xticks=[0, 0.5, 1])
+    axis.set_yticks([0, tallest], ["0", f"{100 * tallest:.0f} %"])
     axis.grid(visible=False)
+
+
+def _label_outer(upper: Axes, lower: Axes, *, first: bool, last: bool) -> None:
+    """Label the outer panels only: left of the first column and below the last row."""
+    if first:
+        upper.set_ylabel("accuracy")
+        lower.set_ylabel("samples")
+    for axis in (upper, lower):
+        axis.tick_params(labelleft=first)
+    lower.tick_params(labelbottom=last)
+    lower.set_xlabel("confidence" if last else "")

@@ -1,179 +1,272 @@
-"""Figures from the tidy metrics alone: scores by loss, calibration against accuracy, optimism, ranking."""
+"""Scores of losses and calibrators: calibration error, calibration against accuracy, selection optimism."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import (
     BLACK,
     GREY,
-    message_figure,
+    loss_legend,
+    method_legend,
     method_style,
     panels,
     plain_log,
+    setting_title,
     styles_of_losses,
 )
-from focalcal.reporting.records.measurements import Key, Summary, loss_order
-from focalcal.reporting.statistics.comparisons import mean_optimism
-from focalcal.reporting.tables.cells import Published, loss_name, number
-from focalcal.reporting.tables.overview import SCALES, method_name, metric_name
+from focalcal.reporting.products import figure
+from focalcal.reporting.records.measurements import (
+    RUN,
+    SCORE,
+    SETTING,
+    rows_of_fits,
+    shown_fits,
+)
+from focalcal.reporting.records.published import Published
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.statistics import comparisons
+from focalcal.reporting.text import MINUS, natural_order
+from focalcal.training.appearance import loss_label, loss_order
 
-SHOWN = ("none", "ts", "fts")
-PAPERS = ("K24", "M20")
-OPEN = {"markerfacecolor": "white", "markersize": 8, "zorder": 2}
-NOTHING = "No run at hand has the scores that this figure shows."
-
-
-def calibration_error(
-    summary: Mapping[Key, Summary], published: Published, metric: str, criterion: str
-) -> Figure:
-    """Return test `metric` by loss as trained, after TS and after FTS, a panel a dataset and model.
-
-    Points are means over seeds, bars their standard deviation; open markers with a paper's name are printed
-    values of the same cell.
-    """
-    places = sorted({key[:2] for key in summary})
-    if not places:
-        return message_figure(NOTHING)
-    tallest = max(len(_losses(summary, place)) for place in places)
-    figure, axes = panels(len(places), width=3.7, height=0.75 + 0.36 * tallest)
-    handles: dict[str, object] = {}
-    for axis, place in zip(axes, places, strict=True):
-        handles |= _error_panel(axis, summary, published, place, metric, criterion)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles))
-    return figure
+WIDTH = 0.8
+"""Part of a row's height that its points take, as seaborn's strips do."""
+PAPERS = {"K24": "*", "M20": "o"}
+"""Papers whose printed values are drawn, with their markers."""
+AFTER = "fts"
+"""The calibrator whose effect is set against accuracy."""
+OPTIMISM_METHODS = ("ts", "fts", "fts-line")
 
 
-def accuracy(summary: Mapping[Key, Summary], metric: str, criterion: str) -> Figure:
-    """Return test error against `metric` by loss, as trained and after FTS, a panel a dataset and model."""
-    places = sorted({key[:2] for key in summary})
-    if not places:
-        return message_figure(NOTHING)
-    looks = styles_of_losses([key[2] for key in summary])
-    figure, axes = panels(len(places), width=3.7, height=3.0)
-    for axis, (dataset, model) in zip(axes, places, strict=True):
-        for loss in _losses(summary, (dataset, model)):
-            error = summary.get((dataset, model, loss, "none", "", "error"))
-            raw = summary.get((dataset, model, loss, "none", "", metric))
-            scaled = summary.get((dataset, model, loss, "fts", criterion, metric))
-            if error is None or raw is None:
-                continue
-            look, x, factor = looks[loss], error.mean * 100, SCALES[metric].factor
-            if scaled is not None:
-                ends = raw.mean * factor, scaled.mean * factor
-                axis.plot([x, x], ends, color=look.color, linewidth=0.8, alpha=0.6)
-                # Larger and below: where both are at one place, the filled marker lies within the open one.
-                axis.plot(x, ends[1], look.marker, color=look.color, **OPEN)
-            axis.plot(x, raw.mean * factor, look.marker, color=look.color, zorder=3)
+@figure(
+    page="overview",
+    order=20,
+    heading="Calibration error before and after calibration",
+    caption="Test score by training loss. Points are means over n seeds, bars one standard deviation. Open "
+    "markers are values that a paper prints for the same network, loss and calibrator.",
+    inputs=("metrics",),
+)
+def calibration_error(sources: Sources) -> Figure | None:
+    """Return the score of every loss and calibrator, one panel per dataset and model."""
+    rows = rows_of_fits(sources.metrics, shown_fits(sources.metrics, sources.criterion), sources.metric)
+    if rows.empty:
+        return None
+    rows = rows.assign(value=rows["value"] * METRICS[sources.metric].factor)
+    drawn, axes = panels_by_loss(rows)
+    papers: set[str] = set()
+    for axis, here in axes:
+        points_by_loss(axis, here, f"test {METRICS[sources.metric].inline}, lower is better", spread=True)
+        papers |= _published_points(axis, here, sources.published)
+        plain_log(axis, "x")
+    method_legend(drawn, methods_in(rows), {f"{p}, printed": _published_marker(p) for p in sorted(papers)})
+    return drawn
+
+
+@figure(
+    page="training",
+    order=20,
+    heading="Calibration against accuracy",
+    caption="One point per training loss: its test error and its calibration error, as trained (filled) and "
+    "after focal temperature scaling (open). Points are means over n seeds, bars one standard deviation of "
+    "the test error.",
+    inputs=("metrics",),
+)
+def calibration_against_accuracy(sources: Sources) -> Figure | None:
+    """Return calibration against test error by loss, as trained and after FTS."""
+    metric = METRICS[sources.metric]
+    fits = [fit for fit in shown_fits(sources.metrics, sources.criterion) if fit[0] in {"none", AFTER}]
+    scores = rows_of_fits(sources.metrics, fits, metric.id)
+    errors = rows_of_fits(sources.metrics, [("none", "")], "error")
+    if scores.empty or errors.empty:
+        return None
+    both = scores.merge(errors[[*RUN, "value"]], on=RUN, suffixes=("", "_error"))
+    both = both.assign(
+        value=both["value"] * metric.factor, error=both["value_error"] * METRICS["error"].factor
+    )
+    means = both.groupby(["dataset", "model", "method", "loss"], as_index=False).agg(
+        value=("value", "mean"), error=("error", "mean"), spread=("error", "std"), seeds=("seed", "size")
+    )
+    styles = styles_of_losses(means["loss"])
+    groups = by_dataset_model(means)
+    drawn, axes = panels(len(groups), width=3.7, height=3.0)
+    for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
+        _accuracy_panel(axis, here, styles)
         axis.set(
-            title=f"{dataset} · {model}", xlabel="test error (%)", ylabel=f"test {SCALES[metric].inline}"
+            title=setting_title(dataset_model, here["seeds"]),
+            xlabel=f"test {METRICS['error'].inline}",
+            ylabel=f"test {metric.inline}",
         )
         axis.margins(0.12)
         axis.locator_params(axis="x", nbins=5)
         plain_log(axis, "y")
-    handles = [_handle(axes[0], look.color, look.marker) for look in looks.values()]
-    names = [loss_name(loss) for loss in looks]
-    handles += [_handle(axes[0], GREY, "o"), _handle(axes[0], GREY, "o", **OPEN)]
-    names += ["as trained (filled)", "after FTS (open)"]
-    figure.legend(handles, names, loc="outside upper center", ncols=min(5, len(names)))
-    return figure
+    loss_legend(drawn, styles, lines=False)
+    grey = {"color": GREY, "marker": "o", "linestyle": ""}
+    states = [Line2D([], [], **grey), Line2D([], [], **grey, markerfacecolor="white")]
+    names = [METHODS["none"].label, f"after {METHODS[AFTER].label}"]
+    drawn.legend(states, names, loc="outside upper right", ncols=2)
+    return drawn
 
 
-def optimism(table: pd.DataFrame, methods: tuple[str, ...] = ("ts", "fts", "fts-line")) -> Figure:
-    """Return validation against test score of each chosen fit, a panel a criterion, a point a run."""
-    table = table[table["method"].isin(methods) & table["criterion"].isin(list(SCALES))]
-    criteria = [name for name in SCALES if name in set(table["criterion"])]
+@figure(
+    page="calibration",
+    order=21,
+    heading="Selection optimism",
+    caption="Test score minus validation score of each selected fit, in the criterion it was selected by. "
+    "Small points are runs, large ones their mean. To the right of 0, the fit did worse on test data than "
+    "its selection promised.",
+    inputs=("metrics",),
+)
+def selection_optimism(sources: Sources) -> Figure | None:
+    """Return the validation-test gap of each selected fit, one panel per criterion."""
+    gaps = comparisons.selection_optimism(sources.metrics)
+    gaps = gaps[gaps["method"].isin(OPTIMISM_METHODS)]
+    criteria = [name for name in METRICS if name in set(gaps["criterion"])]
     if not criteria:
-        return message_figure(NOTHING)
-    means = mean_optimism(table).set_index(["method", "criterion"])
-    figure, axes = panels(len(criteria), width=3.5, height=4.3)
+        return None
+    gaps = gaps.assign(pair=gaps["dataset"] + " · " + gaps["model"])
+    pairs = [name.replace("/", " · ") for name in by_dataset_model(gaps)]
+    methods = methods_in(gaps)
+    drawn, axes = panels(len(criteria), width=3.4, height=0.7 + 0.25 * len(methods) * len(pairs), sharey=True)
     for axis, criterion in zip(axes, criteria, strict=True):
-        scale = SCALES[criterion]
-        rows = table[table["criterion"] == criterion]
-        for method in methods:
-            points = rows[rows["method"] == method]
-            if points.empty:
-                continue
-            look = method_style(method)
-            shift = means.loc[(method, criterion), "optimism"] * scale.factor
-            axis.plot(
-                points["validation"] * scale.factor,
-                points["test"] * scale.factor,
-                look.marker,
-                color=look.color,
-                alpha=0.65,
-                markersize=4,
-                label=f"{method_name(method)}: mean {number(shift, scale.decimals + 1, signed=True)}",
-            )
-        both = rows[["validation", "test"]].to_numpy() * scale.factor
-        smallest = both[both > 0].min(initial=both.max())
-        ends = smallest * (0.85 if both.min() > 0 else -0.3), both.max() * 1.15
-        # The diagonal passes the smallest score so that both axes take it for theirs: it is straight then.
-        diagonal = ends[0], smallest, ends[1]
-        axis.plot(diagonal, diagonal, color=BLACK, linewidth=0.8, linestyle="--")
-        axis.set(xlabel=f"validation {scale.inline}", ylabel=f"test {scale.inline}")
-        axis.set_title(f"chosen by {metric_name(criterion)}")
-        plain_log(axis, "x")
-        plain_log(axis, "y")
-        axis.set(xlim=ends, ylim=ends, aspect="equal", anchor="N")
-        axis.legend(
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.15),
-            handletextpad=0.2,
-            title="test \N{MINUS SIGN} validation",
-            title_fontsize=8,
+        metric = METRICS[criterion]
+        here = gaps[gaps["criterion"] == criterion]
+        here = here.assign(value=here["optimism"] * metric.factor)
+        axis.axvline(0, color=BLACK, linewidth=0.8)
+        strips_and_means(axis, here, "pair", pairs)
+        runs = here.groupby("method").size().max()
+        unit = f" ({metric.difference_unit.strip()})" if metric.difference_unit else ""
+        axis.set(
+            title=f"selected by {metric.name}, {runs} runs",
+            xlabel=f"{metric.name}, test {MINUS} validation{unit}",
+            ylabel="",
         )
-    return figure
+    method_legend(drawn, methods)
+    return drawn
 
 
-def _error_panel(
-    axis: Axes,
-    summary: Mapping[Key, Summary],
-    published: Published,
-    place: tuple[str, str],
-    metric: str,
-    criterion: str,
-) -> dict[str, object]:
-    """Draw one place and return handles by name for the legend."""
-    losses = _losses(summary, place)
-    factor, handles = SCALES[metric].factor, {}
-    for row, loss in enumerate(losses):
-        for offset, method in zip((-0.22, 0, 0.22), SHOWN, strict=True):
-            chosen = "" if method == "none" else criterion
-            score = summary.get((*place, loss, method, chosen, metric))
-            look = method_style(method)
-            if score is not None:
-                mean, spread = score.mean * factor, (score.std or 0) * factor
-                # A bar that reached zero could not be drawn on a logarithmic axis.
-                left = min(spread, mean * 0.95)
-                handle = axis.errorbar(
-                    mean, row + offset, xerr=[[left], [spread]], fmt=look.marker, color=look.color, capsize=2
-                )
-                handles[method_name(method)] = handle
-            for paper in PAPERS:
-                printed = published.get((paper, *place, loss, method, chosen, metric))
-                if printed is not None:
-                    handles[f"{paper}, printed"] = axis.plot(
-                        float(printed["value"]) * factor,
-                        row + offset,
-                        "*" if paper == "K24" else "o",
-                        markersize=9,
-                        markerfacecolor="none",
-                        markeredgecolor=BLACK,
-                    )[0]
-    axis.set_yticks(range(len(losses)), [loss_name(loss) for loss in losses])
-    axis.set_ylim(len(losses) - 0.4, -0.6)
+def by_dataset_model(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the rows of each `dataset/model`, resnet8 before resnet20."""
+    groups = dict(iter(rows.groupby(rows["dataset"] + "/" + rows["model"])))
+    order = sorted(groups, key=lambda name: [natural_order(part) for part in name.split("/")])
+    return {name: groups[name] for name in order}
+
+
+def methods_in(rows: pd.DataFrame) -> list[str]:
+    """Return the methods of these rows in the order of the catalogue."""
+    found = set(rows["method"])
+    return [method for method in METHODS if method in found]
+
+
+def panels_by_loss(rows: pd.DataFrame) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """Return a figure with axes and rows of each dataset and model, tall enough for its losses."""
+    groups = by_dataset_model(rows).values()
+    tallest = max(here["loss"].nunique() for here in groups)
+    height = 0.75 + tallest * max(0.36, 0.11 * len(methods_in(rows)))
+    drawn, axes = panels(len(groups), width=3.7, height=height)
+    return drawn, list(zip(axes, groups, strict=True))
+
+
+def points_by_loss(axis: Axes, rows: pd.DataFrame, label: str, *, spread: bool) -> None:
+    """Draw the means of one dataset and model: one row per loss, colour and marker by method.
+
+    With `spread`, bars are one standard deviation over seeds; otherwise every seed is a small point.
+    """
+    losses = sorted(set(rows["loss"]), key=loss_order)
+    strips_and_means(axis, rows, "loss", losses, spread=spread)
+    axis.set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
+    dataset, model = rows[["dataset", "model"]].iloc[0]
+    seeds = rows.groupby(["loss", "method"]).size()
+    axis.set(title=setting_title(f"{dataset}/{model}", seeds), xlabel=label, ylabel="")
+
+
+def strips_and_means(
+    axis: Axes, rows: pd.DataFrame, column: str, order: Sequence[str], *, spread: bool = False
+) -> None:
+    """Draw column `value`: one row per entry of a column, within it one line per method."""
+    methods = methods_in(rows)
+    styles = [method_style(method) for method in methods]
+    common = {
+        "data": rows,
+        "x": "value",
+        "y": column,
+        "hue": "method",
+        "order": order,
+        "hue_order": methods,
+        "palette": [style.color for style in styles],
+        "legend": False,
+        "ax": axis,
+    }
+    if not spread:
+        sns.stripplot(**common, dodge=True, jitter=False, size=3, alpha=0.5, linewidth=0)
+    sns.pointplot(
+        **common,
+        markers=[style.marker for style in styles],
+        linestyle="none",
+        markersize=5,
+        markeredgewidth=0 if spread else 0.6,
+        markeredgecolor="white",
+        dodge=WIDTH * (1 - 1 / len(methods)) or False,
+        errorbar=_deviation if spread else None,
+        err_kws={"linewidth": 1.4},
+        capsize=0.1,
+    )
     axis.grid(visible=False, axis="y")
-    plain_log(axis, "x")
-    axis.set(title=" · ".join(place), xlabel=f"test {SCALES[metric].inline}, lower is better")
-    return handles
 
 
-def _losses(summary: Mapping[Key, Summary], place: tuple[str, str]) -> list[str]:
-    return sorted({key[2] for key in summary if key[:2] == place}, key=loss_order)
+def _deviation(values: pd.Series) -> tuple[float, float]:
+    """Return the ends of a bar of one standard deviation; on a logarithmic axis it must not reach 0."""
+    mean, deviation = values.mean(), values.std()
+    return mean - min(deviation, 0.95 * mean), mean + deviation
 
 
-def _handle(axis: Axes, color: str, marker: str, **look: object) -> object:
-    return axis.plot([], [], marker, color=color, **look)[0]
+def _published_points(axis: Axes, rows: pd.DataFrame, published: Published) -> set[str]:
+    """Draw the printed values of the cells that are drawn; return the papers they are from."""
+    methods, losses = methods_in(rows), sorted(set(rows["loss"]), key=loss_order)
+    papers = set()
+    for cell in rows[[*SETTING, *SCORE]].drop_duplicates().itertuples(index=False, name=None):
+        _, _, loss, method, _, metric = cell
+        y = losses.index(loss) + WIDTH * ((methods.index(method) + 0.5) / len(methods) - 0.5)
+        for paper in PAPERS:
+            printed = published.get((paper, *cell))
+            if printed is not None:
+                axis.add_line(_published_marker(paper, float(printed["value"]) * METRICS[metric].factor, y))
+                papers.add(paper)
+    return papers
+
+
+def _published_marker(paper: str, *point: float) -> Line2D:
+    """Return a paper's marker, at a point or for the legend."""
+    look = {"marker": PAPERS[paper], "markersize": 9, "markerfacecolor": "none", "markeredgecolor": BLACK}
+    x, y = ([value] for value in point) if point else ([], [])
+    return Line2D(x, y, linestyle="", **look)
+
+
+def _accuracy_panel(axis: Axes, means: pd.DataFrame, styles: dict) -> None:
+    """Draw one dataset and model: filled markers as trained, larger open ones after FTS, joined by lines."""
+    raw, after = (means[means["method"] == method].set_index("loss") for method in ("none", AFTER))
+    joined = raw.join(after["value"].rename("after"), how="inner")
+    colors = [styles[loss].color for loss in joined.index]
+    axis.vlines(joined["error"], joined["value"], joined["after"], colors=colors, linewidth=0.8, alpha=0.6)
+    colors = [styles[loss].color for loss in raw.index]
+    axis.errorbar(raw["error"], raw["value"], xerr=raw["spread"], fmt="none", ecolor=colors, elinewidth=1)
+    common = {
+        "x": "error",
+        "y": "value",
+        "hue": "loss",
+        "style": "loss",
+        "palette": {loss: style.color for loss, style in styles.items()},
+        "markers": {loss: style.marker for loss, style in styles.items()},
+        "legend": False,
+        "ax": axis,
+    }
+    # Larger and below: where the score stays the same, the filled marker lies within the open one.
+    if len(after):
+        sns.scatterplot(after.reset_index(), **common, s=70, linewidth=1.2, zorder=2)
+        points = axis.collections[-1]
+        points.set(edgecolor=points.get_facecolor(), facecolor="white")
+    sns.scatterplot(raw.reset_index(), **common, s=30, linewidth=0, zorder=3)

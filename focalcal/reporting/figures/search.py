@@ -1,44 +1,55 @@
 """Figures of the search for temperature and gamma: ECE against T, the search surface, best T by gamma."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from focalcal.reporting.figures.reliability import pool
+from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import (
     BLACK,
     GREY,
     message_figure,
+    method_handle,
+    method_legend,
     method_style,
     panels,
     plain_log,
+    setting_title,
     styles_of_losses,
 )
-from focalcal.reporting.records.measurements import loss_order
-from focalcal.reporting.tables.cells import GAMMA, MINUS, loss_name
-from focalcal.reporting.tables.overview import SCALES, metric_name
+from focalcal.reporting.products import figure
+from focalcal.reporting.records.measurements import chosen_fits, rows_of_fits
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.text import MINUS
+from focalcal.training.appearance import GAMMA, loss_label, loss_order
 
 LEAST_SHOWN_TEMPERATURE = 0.1
-"""Below it predictions are one-hot in all but name and every surface is flat."""
+"""Below it predictions are nearly one-hot and every curve is flat."""
+VALLEY = 1.5
+"""A surface is shown from its smallest best temperature divided by this to its largest times this."""
+DENSE = 1
+"""Grids have most of their gammas up to here."""
+SEARCHED = ("ts", "fts")
+"""Methods whose choices lie on the surface."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Search:
-    """The searches of one loss's runs: a surface each, float (gammas, temperatures), and what was chosen."""
+    """The searches of one loss's runs: gammas (g,), temperatures (t,), surfaces (runs, g, t)."""
 
     gammas: NDArray[np.float64]
     temperatures: NDArray[np.float64]
-    surfaces: list[NDArray[np.float64]] = field(default_factory=list)
-    chosen: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    """method -> (gamma, temperature) of each run."""
+    surfaces: NDArray[np.float64]
 
     def best_temperatures(self) -> NDArray[np.float64]:
-        """Return for each run and gamma the temperature with the least score, float (runs, gammas)."""
-        return np.array([self.temperatures[surface.argmin(axis=1)] for surface in self.surfaces])
+        """Return for each run and gamma the temperature with the lowest score, float (runs, gammas)."""
+        return self.temperatures[self.surfaces.argmin(axis=2)]
 
 
 @dataclass(frozen=True)
@@ -50,26 +61,19 @@ class Line:
     r_squared: float
 
 
-def collect_searches(
-    runs: Iterable[tuple[str, Mapping[str, NDArray], Sequence[Mapping[str, Any]]]],
-    criterion: str,
-) -> dict[str, Search]:
-    """Return the searches by `criterion` of each loss, gammas ascending, losses in the suite's order.
-
-    `runs` gives loss, surfaces.npz and fits of each run.
-    """
-    searches: dict[str, Search] = {}
-    for loss, arrays, fits in runs:
-        if criterion not in arrays:
-            continue
-        order = np.argsort(arrays["gammas"])
-        search = searches.setdefault(loss, Search(arrays["gammas"][order], arrays["temperatures"]))
-        search.surfaces.append(arrays[criterion][order])
-        for fit in fits:
-            if fit["method"] in {"ts", "fts"} and fit["criterion"] == criterion:
-                point = fit["parameters"]["gamma"], fit["parameters"]["temperature"]
-                search.chosen.setdefault(fit["method"], []).append(point)
-    return {loss: searches[loss] for loss in sorted(searches, key=loss_order)}
+def searches_by_loss(sources: Sources) -> dict[str, Search]:
+    """Return the searches by the report's criterion, gammas ascending, losses in the suite's order."""
+    found: dict[str, list[Mapping[str, NDArray]]] = {}
+    for run, arrays in sources.surfaces():
+        if sources.criterion in arrays:
+            found.setdefault(run["loss"], []).append(arrays)
+    searches = {}
+    for loss in sorted(found, key=loss_order):
+        first = found[loss][0]
+        order = np.argsort(first["gammas"])
+        surfaces = np.array([arrays[sources.criterion][order] for arrays in found[loss]])
+        searches[loss] = Search(first["gammas"][order], first["temperatures"], surfaces)
+    return searches
 
 
 def fit_line(gammas: NDArray, temperatures: NDArray) -> Line:
@@ -81,124 +85,172 @@ def fit_line(gammas: NDArray, temperatures: NDArray) -> Line:
     return Line(float(intercept), float(slope), explained)
 
 
-def temperature(diagnostics: Sequence[Mapping[str, Any]]) -> Figure:
-    """Return test ECE against T by loss, mean over seeds; a marker is TS: mean chosen T, mean ECE with it."""
-    curves: dict[str, list[NDArray]] = {}
-    scaled: dict[str, list[Mapping[str, Any]]] = {}
-    for record in diagnostics:
-        loss = record["run"]["loss"]
-        curves.setdefault(loss, []).append(np.array(record["curve"]["ece"]))
-        scaled.setdefault(loss, []).extend(
-            entry for entry in record["reliability"] if entry["method"] == "ts"
-        )
+@figure(
+    page="calibration",
+    order=41,
+    heading="Calibration error against temperature",
+    caption="Test ECE of the logits divided by T, mean over n seeds. A marker is temperature scaling: the T "
+    "selected on validation data and the test ECE it gives, both means over seeds.",
+    inputs=("runs", "metrics", "diagnostics"),
+    scope="dataset and model",
+)
+def temperature(sources: Sources) -> Figure | None:
+    """Return test ECE against T by loss."""
+    curves: dict[str, list[list[float]]] = {}
+    for record in sources.diagnostics:
+        grid = np.array(record["curve"]["temperatures"])
+        curves.setdefault(record["run"]["loss"], []).append(record["curve"]["ece"])
     if not curves:
-        return message_figure("No run at hand succeeded.")
-    grid = np.array(diagnostics[0]["curve"]["temperatures"])
-    looks = styles_of_losses(list(curves))
-    figure, (axis,) = panels(1, width=6.4, height=3.6)
+        return None
+    scaled = _choices(sources, ("ts",), "ece").groupby("loss")[["temperature", "value"]].mean()
+    styles = styles_of_losses(curves)
+    drawn, (axis,) = panels(1, width=6.4, height=3.6)
     least_shown = max(grid[0], LEAST_SHOWN_TEMPERATURE)
-    for loss, look in looks.items():
+    for loss, style in styles.items():
         mean = np.mean(curves[loss], axis=0) * 100
-        axis.plot(grid, mean, color=look.color, linestyle=look.line, label=loss_name(loss))
-        if scaled[loss]:
-            at = float(np.mean([entry["parameters"]["temperature"] for entry in scaled[loss]]))
-            least_shown = min(least_shown, at)
-            height = pool(scaled[loss]).ece * 100
-            axis.plot(at, height, look.marker, color=look.color, markersize=8, markeredgecolor="white")
+        axis.plot(grid, mean, color=style.color, linestyle=style.line, label=loss_label(loss))
+        if loss in scaled.index:
+            selected, score = scaled.loc[loss]
+            least_shown = min(least_shown, selected)
+            look = {"color": style.color, "markersize": 8, "markeredgecolor": "white"}
+            axis.plot(selected, score * 100, style.marker, **look)
     axis.axvline(1, color=BLACK, linewidth=0.8, linestyle=":")
-    axis.text(
-        1.02, 0.99, "as trained", transform=axis.get_xaxis_transform(), va="top", fontsize=8, color=GREY
-    )
+    place = {"transform": axis.get_xaxis_transform(), "va": "top", "fontsize": 8, "color": GREY}
+    axis.text(1.02, 0.99, METHODS["none"].label, **place)
     plain_log(axis, "x")
     plain_log(axis, "y")
-    axis.set(xlabel="temperature T", ylabel="test ECE (%)", xlim=(least_shown / 1.1, grid[-1] * 1.1))
+    axis.set(
+        title=setting_title(sources.dataset_model, map(len, curves.values())),
+        xlabel="temperature T",
+        ylabel=f"test {METRICS['ece'].inline}",
+        xlim=(least_shown / 1.1, grid[-1] * 1.1),
+    )
     axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
+    return drawn
 
 
-def surface(searches: Mapping[str, Search], criterion: str) -> Figure:
-    """Return the validation score over gamma and T, mean over seeds, a panel a loss; chosen points marked."""
+@figure(
+    page="calibration",
+    order=42,
+    heading="Search surface of focal temperature scaling",
+    caption="Validation score over the grid of gamma and T around its valley, mean over n seeds. Rows are "
+    "the searched gammas, not to scale. Markers are the choices of the single seeds; the dotted line joins "
+    "the best T of each gamma.",
+    inputs=("runs", "metrics", "surfaces"),
+    scope="dataset and model",
+)
+def surface(sources: Sources) -> Figure:
+    """Return the validation score over gamma and T, one panel per loss."""
+    searches = searches_by_loss(sources)
     if not searches:
-        return message_figure(f"No run at hand has a search by {criterion}.")
-    figure, axes = panels(len(searches), width=3.3, height=2.9)
-    scale = SCALES[criterion]
-    means = {loss: np.mean(search.surfaces, axis=0) * scale.factor for loss, search in searches.items()}
-    shown = {loss: search.temperatures >= LEAST_SHOWN_TEMPERATURE for loss, search in searches.items()}
-    positive = np.concatenate([means[loss][:, shown[loss]].ravel() for loss in searches])
-    positive = np.log10(np.maximum(positive, 1e-6))
-    limits = positive.min(), positive.max()
+        return _no_search(sources)
+    chosen = _choices(sources, SEARCHED, sources.criterion)
+    metric = METRICS[sources.criterion]
+    best = {loss: search.best_temperatures().mean(axis=0) for loss, search in searches.items()}
+    shown = {
+        loss: (search.temperatures >= best[loss].min() / VALLEY)
+        & (search.temperatures <= best[loss].max() * VALLEY)
+        for loss, search in searches.items()
+    }
+    # Scores of 0 have no logarithm.
+    logs = {
+        loss: np.log10(np.maximum(search.surfaces.mean(axis=0)[:, shown[loss]] * metric.factor, 1e-6))
+        for loss, search in searches.items()
+    }
+    limits = min(values.min() for values in logs.values()), max(values.max() for values in logs.values())
+    drawn, axes = panels(len(searches), width=3.2, height=2.7)
+    seeds = (len(search.surfaces) for search in searches.values())
+    drawn.suptitle(setting_title(sources.dataset_model, seeds))
     for axis, (loss, search) in zip(axes, searches.items(), strict=True):
-        temperatures = search.temperatures[shown[loss]]
         rows = np.arange(len(search.gammas))
-        image = axis.pcolormesh(
-            temperatures,
-            rows,
-            np.log10(np.maximum(means[loss][:, shown[loss]], 1e-6)),
-            cmap="cividis_r",
-            vmin=limits[0],
-            vmax=limits[1],
-            shading="nearest",
-            rasterized=True,
-        )
-        best = search.best_temperatures().mean(axis=0)
-        axis.plot(best, rows, color="white", linewidth=1, linestyle=":")
-        for method, points in search.chosen.items():
-            look = method_style(method)
-            at = [(t, int(np.flatnonzero(search.gammas == g)[0])) for g, t in points if g in search.gammas]
-            if at:
-                axis.plot(*zip(*at, strict=True), look.marker, color=look.color, markersize=6,
-                          markeredgecolor="white", markeredgewidth=0.8)  # fmt: skip
-        axis.set_yticks(rows, [f"{gamma:g}" for gamma in search.gammas])
-        axis.set(title=loss_name(loss), xlabel="temperature T", ylabel=GAMMA)
+        colours = {"cmap": "cividis_r", "vmin": limits[0], "vmax": limits[1]}
+        temperatures = search.temperatures[shown[loss]]
+        image = axis.pcolormesh(temperatures, rows, logs[loss], **colours, shading="nearest", rasterized=True)
+        axis.plot(best[loss], rows, color="white", linewidth=1, linestyle=":")
+        for method, points in chosen[chosen["loss"] == loss].groupby("method"):
+            at = points[points["gamma"].isin(search.gammas)]
+            style = method_style(method)
+            look = {"color": style.color, "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.8}
+            axis.plot(at["temperature"], np.searchsorted(search.gammas, at["gamma"]), style.marker, **look)
+        axis.set_yticks(rows, [f"{gamma:g}".replace("-", MINUS) for gamma in search.gammas])
+        axis.set(title=loss_label(loss), xlabel="temperature T", ylabel=GAMMA)
         axis.grid(visible=False)
         plain_log(axis, "x")
-    bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01)
+    bar = drawn.colorbar(image, ax=axes, shrink=0.8, pad=0.01)
     ticks = [v for v in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if limits[0] <= np.log10(v) <= limits[1]]
     bar.set_ticks(np.log10(ticks), labels=[f"{value:g}" for value in ticks])
-    bar.set_label(f"validation {scale.inline}, mean over seeds")
-    handles = [
-        axes[0].plot([], [], method_style(m).marker, color=method_style(m).color)[0] for m in ("ts", "fts")
-    ]
-    handles.append(axes[0].plot([], [], ":", color=GREY)[0])
-    figure.legend(
-        handles, ["TS chose", "FTS chose", f"best T at each {GAMMA}"], loc="outside upper center", ncols=3
-    )
-    return figure
+    bar.set_label(f"validation {metric.inline}")
+    handles = {f"selected by {METHODS[method].label}": method_handle(method) for method in SEARCHED}
+    handles[f"best T for each {GAMMA}"] = Line2D([], [], color=GREY, linestyle=":")
+    method_legend(drawn, (), handles)
+    return drawn
 
 
-def relation(searches: Mapping[str, Search], criterion: str) -> Figure:
-    """Return the best T at each gamma of the focal map by loss, mean over seeds, with least-squares lines."""
+@figure(
+    page="calibration",
+    order=43,
+    heading="Best temperature for each gamma (K24 Fig. 8)",
+    caption="The T that minimises the validation score at each gamma of the focal map, with least-squares "
+    "lines. Points are means over n seeds, bars one standard deviation. Open points are at the boundary of "
+    "the searched temperatures for some seed; the lines leave them out.",
+    inputs=("runs", "surfaces"),
+    scope="dataset and model",
+)
+def relation(sources: Sources) -> Figure:
+    """Return the best T at each gamma of the focal map by loss."""
+    searches = searches_by_loss(sources)
     if not searches:
-        return message_figure(f"No run at hand has a search by {criterion}.")
-    looks = styles_of_losses(list(searches))
-    figure, (axis,) = panels(1, width=6.6, height=3.8)
+        return _no_search(sources)
+    styles = styles_of_losses(searches)
+    drawn, axes = panels(2, width=3.9, height=3.6)
     for loss, search in searches.items():
-        look, best = looks[loss], search.best_temperatures()
+        style, best = styles[loss], search.best_temperatures()
         mean, gammas = best.mean(axis=0), search.gammas
-        # A best T at the end of the grid would lie beyond it: shown open, and no part of the line.
         inside = ~np.isin(best, search.temperatures[[0, -1]]).any(axis=0)
-        label = f"{loss_name(loss)}: no line, T at the end of its grid"
+        label = f"{loss_label(loss)}: no line, T at the boundary"
+        look = {"color": style.color, "linestyle": style.line, "linewidth": 1}
         if inside.sum() >= 2:
             line = fit_line(gammas[inside], mean[inside])
-            label = f"{loss_name(loss)}: {_equation(line)}"
-            fitted = line.intercept + line.slope * gammas
-            axis.plot(gammas, fitted, color=look.color, linestyle=look.line, linewidth=1)
-        axis.plot(gammas[~inside], mean[~inside], look.marker, color=look.color, markerfacecolor="white")
+            label = f"{loss_label(loss)}: {_equation(line)}"
+            for axis in axes:
+                axis.plot(gammas, line.intercept + line.slope * gammas, **look)
         spread = best.std(axis=0, ddof=1)[inside] if len(best) > 1 else None
-        axis.errorbar(
-            gammas[inside],
-            mean[inside],
-            yerr=spread,
-            fmt=look.marker,
-            color=look.color,
-            capsize=2,
-            label=label,
-        )
-    axis.set(xlabel=f"{GAMMA} of the focal map", ylabel="best temperature T", ylim=(0, None))
-    chosen_by = metric_name(criterion)
-    axis.set_title(f"chosen by validation {chosen_by}; bars: std over seeds", fontweight="normal", fontsize=8)
-    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
+        look = {"fmt": style.marker, "color": style.color, "capsize": 2, "label": label}
+        for axis in axes:
+            axis.plot(
+                gammas[~inside], mean[~inside], style.marker, color=style.color, markerfacecolor="white"
+            )
+            axis.errorbar(gammas[inside], mean[inside], yerr=spread, **look)
+    title = setting_title(sources.dataset_model, (len(s.surfaces) for s in searches.values()))
+    drawn.suptitle(f"{title}, by validation {METRICS[sources.criterion].name}")
+    for axis in axes:
+        axis.set(xlabel=f"{GAMMA} of the focal map", ylim=(0, None))
+    axes[0].set_ylabel("best temperature T")
+    _enlarge_dense_part(axes[1], searches)
+    handles = axes[0].get_legend_handles_labels()
+    drawn.legend(*handles, loc="outside lower center", ncols=2)
+    return drawn
+
+
+def _enlarge_dense_part(axis: Axes, searches: Mapping[str, Search]) -> None:
+    """Show only the gammas up to 1, of which grids have most, with the temperatures found there."""
+    dense = {loss: search.gammas <= DENSE for loss, search in searches.items()}
+    tops = [s.best_temperatures()[:, dense[loss]].max(initial=0) for loss, s in searches.items()]
+    lowest = min(search.gammas[0] for search in searches.values())
+    axis.set(title=f"{GAMMA} up to {DENSE}", xlim=(lowest - 0.1, DENSE + 0.1), ylim=(0, 1.1 * max(tops)))
+
+
+def _choices(sources: Sources, methods: tuple[str, ...], metric: str) -> pd.DataFrame:
+    """Return the test rows of these methods' chosen fits, for this dataset and model."""
+    dataset, model = sources.dataset_model.split("/")
+    metrics = sources.metrics
+    here = metrics[(metrics["dataset"] == dataset) & (metrics["model"] == model)]
+    fits = [fit for fit in chosen_fits(here, sources.criterion) if fit[0] in methods]
+    return rows_of_fits(here, fits, metric)
+
+
+def _no_search(sources: Sources) -> Figure:
+    return message_figure(f"No available run has a search by {METRICS[sources.criterion].name}.")
 
 
 def _equation(line: Line) -> str:

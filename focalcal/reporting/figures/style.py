@@ -5,7 +5,7 @@ line style of its own, so that none carries meaning alone.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, Locator, MaxNLocator, NullFormatter
 
 from focalcal.calibration.catalogue import METHODS
 from focalcal.common.io import atomic_output
-from focalcal.training.appearance import loss_styles
+from focalcal.training.appearance import loss_label, loss_styles
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#B8A900", "#0072B2", "#D55E00", "#CC79A7",
@@ -32,6 +33,8 @@ STYLE = {
     "figure.constrained_layout.use": True,
     "font.family": "DejaVu Sans",
     "font.size": 9,
+    "figure.titlesize": 10,
+    "figure.titleweight": "bold",
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
@@ -65,6 +68,9 @@ PALETTE = {
 }
 """The colours that methods and losses name in their declarations."""
 
+DASHES = {"-": "", "--": (3.7, 1.6), "-.": (6.4, 1.6, 1.0, 1.6), ":": (1.0, 1.65)}
+"""Matplotlib's line styles as seaborn takes them: lengths of strokes and gaps."""
+
 
 @dataclass(frozen=True)
 class Style:
@@ -73,6 +79,11 @@ class Style:
     color: str
     marker: str
     line: str = "-"
+
+    @property
+    def dashes(self) -> tuple[float, ...] | str:
+        """Return the line as seaborn takes it."""
+        return DASHES[self.line]
 
 
 @contextmanager
@@ -92,6 +103,37 @@ def styles_of_losses(losses: Iterable[str]) -> dict[str, Style]:
     """Return how each loss is drawn, in the suite's order."""
     found = loss_styles(losses)
     return {loss: Style(PALETTE.get(s.color, s.color), s.marker, s.line) for loss, s in found.items()}
+
+
+def method_handle(method: str) -> Line2D:
+    """Return a calibrator's marker for a legend."""
+    style = method_style(method)
+    return Line2D([], [], color=style.color, marker=style.marker, linestyle="")
+
+
+def method_legend(figure: Figure, methods: Iterable[str], others: Mapping[str, Line2D] | None = None) -> None:
+    """Put the names of calibrators and of `others` below a figure."""
+    handles = {METHODS[method].label: method_handle(method) for method in methods} | dict(others or {})
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=min(7, len(handles)))
+
+
+def loss_legend(
+    target: Figure | Axes, styles: Mapping[str, Style], *, lines: bool, **options: object
+) -> None:
+    """Put the names of losses below a figure, or where the options of Matplotlib's legend say."""
+    handles = [
+        Line2D([], [], color=style.color, marker=style.marker, linestyle=style.line if lines else "")
+        for style in styles.values()
+    ]
+    options = options or {"loc": "outside lower center", "ncols": min(5, len(styles))}
+    target.legend(handles, [loss_label(loss) for loss in styles], **options)
+
+
+def setting_title(dataset_model: str, seeds: Iterable[int]) -> str:
+    """Return the title of what is about one dataset and model, with n, the number of seeds of each point."""
+    counts = sorted(set(seeds))
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{dataset_model.replace('/', ' · ')}, n = {n}"
 
 
 def panels(

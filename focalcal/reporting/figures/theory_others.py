@@ -5,16 +5,16 @@ A published value is drawn as an open diamond beside ours.
 
 # ruff: noqa: RUF001 - labels use the papers' Greek letters and proper minus signs
 
-from collections.abc import Sequence
-
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
-from focalcal.reporting.claims.evidence import Evidence
 from focalcal.reporting.figures.style import BLACK, BLUE, GREY, ORANGE, SKY
-from focalcal.reporting.figures.theory_parts import GAMMA_LOOKS, PUBLISHED, axes, decades, signed
+from focalcal.reporting.figures.theory_parts import GAMMA_STYLES, PUBLISHED, columns, decades
+from focalcal.reporting.products import figure
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.text import format_short
 from focalcal.theory.checks import binary_rows
-from focalcal.theory.gamma_star import gradient_ratio
 from focalcal.theory.linear_model import TEST_SEED_OFFSET, draw_sample, misclassified_confidences
 from focalcal.theory.psi import psi_inverse
 from focalcal.theory.thresholds import (
@@ -24,18 +24,26 @@ from focalcal.theory.thresholds import (
     underconfidence_threshold,
 )
 
-HISTORY, LINEAR_MODEL = "results/theory/linear_model_history.csv", "results/theory/linear_model.csv"
-LOSS_LOOKS = {"ce": ("cross-entropy", BLACK, "-"), "focal-1": ("focal, γ = 1", BLUE, "--")}
+LOSS_STYLES = {"ce": ("cross-entropy", BLACK, "-"), "focal-1": ("focal, γ = 1", BLUE, "--")}
 REGION_SHADES = {"over": "#F6D5C5", "ambiguous": "#EEEEEE", "under": "#D5E6F3"}
 TEST_POINTS = 2000
 
 
-def c21_fig1(_evidence: Evidence) -> Figure:
+@figure(
+    page="theory",
+    order=27,
+    heading="Regions of over- and underconfidence (C21 Fig. 1)",
+    caption="phi of the largest probability. Up to tau_oc the minimiser is overconfident, from tau_uc on "
+    "it is underconfident. phi is also the gradient ratio of M20, and tau_uc its p0.",
+    inputs=(),
+    stage="theory",
+)
+def c21_fig1(_sources: Sources) -> Figure:
     """Return C21 Fig. 1: phi^gamma and the regions of over- and underconfidence for gamma 3."""
-    figure, (axis,) = axes(1)
+    drawn, (axis,) = columns(1)
     v = np.linspace(0, 1, 1001)
     for gamma in (0.5, 1.0, 2.0, 3.0, 5.0):
-        color, line = GAMMA_LOOKS[gamma]
+        color, line = GAMMA_STYLES[gamma]
         axis.plot(v, phi(v, gamma), color=color, linestyle=line, label=f"γ = {gamma:g}")
     over, under = overconfidence_threshold(3.0), underconfidence_threshold(3.0)
     ends = dict(zip(REGION_SHADES, ((0, over), (over, under), (under, 1)), strict=True))
@@ -51,17 +59,27 @@ def c21_fig1(_evidence: Evidence) -> Figure:
     axis.set(xlabel="largest probability v of the minimiser", ylabel="φ(v)", xlim=(0, 1), ylim=(0, 2.0))
     axis.set_title("Regions of confidence for γ = 3")
     axis.legend(loc="upper right")
-    return figure
+    return drawn
 
 
-def c21_fig2(_evidence: Evidence) -> Figure:
+@figure(
+    page="theory",
+    order=28,
+    heading="Confidence of the focal minimiser (C21 Fig. 2)",
+    caption="Left: with 2 classes the focal minimiser is underconfident. Right: with 1000 classes, the "
+    "other 999 equally probable, it is overconfident (above 1) for small and underconfident for large "
+    "probabilities.",
+    inputs=(),
+    stage="theory",
+)
+def c21_fig2(_sources: Sources) -> Figure:
     """Return C21 Fig. 2: the minimiser's largest probability against the posterior's, 2 and 1000 classes."""
-    figure, (left, right) = axes(2)
+    drawn, (left, right) = columns(2)
     eta, small = np.linspace(0.5, 1, 200), np.geomspace(0.001, 1, 120)
     left.plot(eta, eta, color=BLACK, linewidth=1, label="calibrated")
     right.axhline(1, color=BLACK, linewidth=1)
     for gamma in (0.5, 1.0, 2.0, 3.0, 5.0):
-        color, line = GAMMA_LOOKS[gamma]
+        color, line = GAMMA_STYLES[gamma]
         confidence = minimiser_confidence(eta, 2, gamma)
         left.plot(eta, confidence, color=color, linestyle=line, label=f"γ = {gamma:g}")
         right.plot(small, minimiser_confidence(small, 1000, gamma) / small, color=color, linestyle=line)
@@ -69,16 +87,24 @@ def c21_fig2(_evidence: Evidence) -> Figure:
     left.legend()
     decades(right)
     right.set(xlabel="max η (posterior)", ylabel="max q / max η", title="1000 classes: over, then under")
-    return figure
+    return drawn
 
 
-def m20_fig4a(_evidence: Evidence) -> Figure:
+@figure(
+    page="theory",
+    order=29,
+    heading="Gradient of focal loss relative to cross-entropy (M20 Fig. 4a)",
+    caption="The ratio is 1 at p0 (dots). For gamma 5, p0 is 0.197, not 0.19.",
+    inputs=(),
+    stage="theory",
+)
+def m20_fig4a(_sources: Sources) -> Figure:
     """Return M20 Fig. 4a: g(p, gamma), with the p0 at which both gradients are equal."""
-    figure, (axis,) = axes(1)
+    drawn, (axis,) = columns(1)
     p = np.linspace(0, 1, 1001)
     for gamma in (0.5, 1.0, 2.0, 3.0, 5.0, 7.0):
-        color, line = GAMMA_LOOKS[gamma]
-        axis.plot(p, gradient_ratio(p, gamma), color=color, linestyle=line, label=f"γ = {gamma:g}")
+        color, line = GAMMA_STYLES[gamma]
+        axis.plot(p, phi(p, gamma), color=color, linestyle=line, label=f"γ = {gamma:g}")
         axis.plot([underconfidence_threshold(gamma)], [1.0], marker="o", color=color, markersize=4)
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.plot([0.19], [1.0], label="M20: p = 0.19 at γ = 5", **PUBLISHED)
@@ -86,42 +112,56 @@ def m20_fig4a(_evidence: Evidence) -> Figure:
     axis.set_ylim(0, 2.1)
     axis.set_title("Gradient ratio; dots: g = 1 at p0")
     axis.legend(ncols=2, loc="upper right")
-    return figure
+    return drawn
 
 
-def m20_fig5(evidence: Evidence) -> Figure:
+@figure(
+    page="theory",
+    order=30,
+    heading="Norms of logits and weights of a linear model (M20 Fig. 5)",
+    caption="Logistic regression with two weights and 10 % flipped labels: mean and range over seeds.",
+    inputs=("linear_model_history",),
+    stage="theory",
+)
+def m20_fig5(sources: Sources) -> Figure:
     """Return M20 Fig. 5: norms of logits and weights of the linear model during training."""
-    figure, (left, right) = axes(2)
-    rows = evidence.table(HISTORY)
-    spread = _middle_spread(rows)
+    drawn, (left, right) = columns(2)
+    spread, rows = _middle_spread(sources.theory("linear_model_history"))
     for axis, column in ((left, "logit_norm"), (right, "weight_norm")):
-        for loss, (label, color, line) in LOSS_LOOKS.items():
-            steps, values = _by_step(rows, loss, spread, column)
-            axis.plot(steps, values.mean(axis=1), color=color, linestyle=line, label=label)
-            ends = values.min(axis=1), values.max(axis=1)
-            axis.fill_between(steps, *ends, color=color, alpha=0.2, linewidth=0)
+        for loss, (label, color, line) in LOSS_STYLES.items():
+            steps = rows[rows["loss"] == loss].groupby("step")[column]
+            mean, low, high = steps.mean(), steps.min(), steps.max()
+            axis.plot(mean.index, mean, color=color, linestyle=line, label=label)
+            axis.fill_between(mean.index, low, high, color=color, alpha=0.2, linewidth=0)
         axis.set(xlabel="gradient step", ylim=(0, None))
         decades(axis)
     left.set(ylabel="norm of the logits", title=f"Logits (clusters' spread {spread:g})")
     right.set(ylabel="norm of the weights", title="Weights")
     left.legend(loc="upper left")
-    return figure
+    return drawn
 
 
-def m20_fig6(evidence: Evidence) -> Figure:
+@figure(
+    page="theory",
+    order=31,
+    heading="Misclassified points of a linear model (M20 Fig. 6)",
+    caption="Left: confidence of the same models on misclassified test points. Right: the decision "
+    "boundaries of both losses coincide.",
+    inputs=("linear_model",),
+    stage="theory",
+)
+def m20_fig6(sources: Sources) -> Figure:
     """Return M20 Fig. 6: confidence of the linear model's mistakes, and both decision boundaries."""
-    figure, (left, right) = axes(2)
-    rows = evidence.table(LINEAR_MODEL)
-    spread = _middle_spread(rows)
-    chosen = [row for row in rows if float(row["spread"]) == spread]
-    seed = chosen[0]["seed"]
-    test = draw_sample(TEST_POINTS, TEST_SEED_OFFSET + int(seed), spread)
+    drawn, (left, right) = columns(2)
+    spread, rows = _middle_spread(sources.theory("linear_model"))
+    seed = int(rows["seed"].iloc[0])
+    models = rows[rows["seed"] == seed].set_index("loss")
+    test = draw_sample(TEST_POINTS, TEST_SEED_OFFSET + seed, spread)
     for label, color in ((1.0, ORANGE), (-1.0, SKY)):
         points = test.points[test.labels == label][:250]
-        right.plot(*points.T, ".", color=color, markersize=3, label=f"label {signed(label)}")
-    for loss, (label, color, line) in LOSS_LOOKS.items():
-        row = next(row for row in chosen if (row["loss"], row["seed"]) == (loss, seed))
-        weights = np.array([float(row["weight_1"]), float(row["weight_2"])])
+        right.plot(*points.T, ".", color=color, markersize=3, label=f"label {format_short(label)}")
+    for loss, (label, color, line) in LOSS_STYLES.items():
+        weights = models.loc[loss, ["weight_1", "weight_2"]].to_numpy(float)
         confidences = misclassified_confidences(test, weights)
         look = {"color": color, "linestyle": line, "label": label}
         left.hist(confidences, np.linspace(0.5, 1, 26), histtype="step", linewidth=1.6, **look)
@@ -129,20 +169,32 @@ def m20_fig6(evidence: Evidence) -> Figure:
         right.plot(-weights[1] / weights[0] * reach, reach, zorder=4, **look)
     left.axvline(0.9, color=GREY, linewidth=0.8, linestyle=":")
     left.set(
-        xlabel="confidence", ylabel="misclassified test points", title="Confidence of mistakes", xlim=(0.5, 1)
+        xlabel="confidence",
+        ylabel="misclassified test points",
+        title="Confidence when misclassified",
+        xlim=(0.5, 1),
     )
     left.legend()
     right.set(xlabel="x1", ylabel="x2", xlim=(-3, 3), ylim=(-3, 4.6), title="Decision boundaries")
     right.legend(loc="upper center", ncols=2)
-    return figure
+    return drawn
 
 
-def m20_fig7(_evidence: Evidence) -> Figure:
+@figure(
+    page="theory",
+    order=32,
+    heading="Prediction that minimises the risk (M20 Fig. 7)",
+    caption="The minimiser for each true probability, with the values that C21's slides and K24's text "
+    "print.",
+    inputs=(),
+    stage="theory",
+)
+def m20_fig7(_sources: Sources) -> Figure:
     """Return M20 Fig. 7: the binary minimiser q against the truth p, with the values the papers print."""
-    figure, (axis,) = axes(1)
+    drawn, (axis,) = columns(1)
     p = np.linspace(0, 1, 401)
     for gamma in (0.0, 1.0, 2.0, 3.0, 5.0):
-        color, line = GAMMA_LOOKS[gamma]
+        color, line = GAMMA_STYLES[gamma]
         label = "cross-entropy" if gamma == 0 else f"γ = {gamma:g}"
         axis.plot(p, psi_inverse(binary_rows(p), gamma)[:, 0], color=color, linestyle=line, label=label)
     axis.plot([0.9] * 3, [0.78, 0.65, 0.60], label="C21 slides, γ = 1, 3, 5", **PUBLISHED)
@@ -150,22 +202,11 @@ def m20_fig7(_evidence: Evidence) -> Figure:
     axis.set(xlabel="true probability p", ylabel="minimiser q of the risk", xlim=(0, 1), ylim=(0, 1))
     axis.set_title("Optimal prediction")
     axis.legend(loc="lower right")
-    return figure
+    return drawn
 
 
-def _by_step(
-    rows: Sequence[dict[str, str]], loss: str, spread: float, column: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return steps (m,) and one column of the history at them for each seed, (m, seeds)."""
-    chosen = [row for row in rows if row["loss"] == loss and float(row["spread"]) == spread]
-    steps = sorted({int(row["step"]) for row in chosen})
-    values = {step: [] for step in steps}
-    for row in chosen:
-        values[int(row["step"])].append(float(row[column]))
-    return np.array(steps), np.array([values[step] for step in steps])
-
-
-def _middle_spread(rows: Sequence[dict[str, str]]) -> float:
-    """Return the middle one of the spreads that were run."""
-    spreads = sorted({float(row["spread"]) for row in rows})
-    return spreads[len(spreads) // 2]
+def _middle_spread(rows: pd.DataFrame) -> tuple[float, pd.DataFrame]:
+    """Return the middle one of the spreads that were run, and its rows."""
+    spreads = sorted(set(rows["spread"]))
+    spread = spreads[len(spreads) // 2]
+    return spread, rows[rows["spread"] == spread]

@@ -1,16 +1,15 @@
-"""What the theory figures share: looks, axes, and reading of the theory stage's tables."""
-
-from collections.abc import Sequence
+"""What the theory figures share: styles, axes, and the temperatures that match the focal map."""
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from focalcal.reporting.claims.evidence import Evidence
 from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from focalcal.reporting.records.sources import Sources
 
-GAMMA_LOOKS = {
+GAMMA_STYLES = {
     0.0: (BLACK, "-"),
     0.5: (SKY, "--"),
     1.0: (BLUE, "-"),
@@ -28,15 +27,14 @@ PUBLISHED = {
     "zorder": 5,
 }
 """How a printed value is drawn beside ours."""
-MATCHING = "results/theory/matching.csv"
 PAPER_BOX = 5.0
 """Half width of K24's box of logits."""
 
 
-def axes(count: int) -> tuple[Figure, list[Axes]]:
+def columns(count: int) -> tuple[Figure, list[Axes]]:
     """Return a figure with `count` axes beside each other, each of a column's width."""
-    figure = Figure(figsize=(3.9 * count, 3.3))
-    return figure, np.atleast_1d(figure.subplots(1, count)).tolist()
+    drawn = Figure(figsize=(3.9 * count, 3.3))
+    return drawn, np.atleast_1d(drawn.subplots(1, count)).tolist()
 
 
 def decades(axis: Axes) -> None:
@@ -47,27 +45,12 @@ def decades(axis: Axes) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
-def matches(evidence: Evidence, classes: int, column: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return gamma and one column of the matching table for a class count in K24's box."""
-    rows = [
-        row
-        for row in evidence.table(MATCHING)
-        if (float(row["classes"]), float(row["max_logit"])) == (classes, PAPER_BOX)
-    ]
-    return column_of(rows, "gamma"), column_of(rows, column)
+def matches(sources: Sources, classes: int) -> pd.DataFrame:
+    """Return the rows of the matching table for a class count in K24's box."""
+    table = sources.theory("matching")
+    return table[(table["classes"] == classes) & (table["max_logit"] == PAPER_BOX)]
 
 
-def closest_temperature(evidence: Evidence, classes: int, gamma: float) -> float:
+def closest_temperature(sources: Sources, classes: int, gamma: float) -> float:
     """Return the temperature closest to Psi^gamma for a class count in K24's box."""
-    key = {"classes": classes, "max_logit": PAPER_BOX, "gamma": gamma}
-    return float(evidence.row(MATCHING, key)["temperature"])
-
-
-def column_of(rows: Sequence[dict[str, str]], name: str) -> np.ndarray:
-    """Return one column of a table as numbers."""
-    return np.array([float(row[name]) for row in rows])
-
-
-def signed(number: float) -> str:
-    """Return a number with a proper minus sign."""
-    return f"{number:g}".replace("-", "\N{MINUS SIGN}")
+    return float(matches(sources, classes).set_index("gamma").loc[gamma, "temperature"])

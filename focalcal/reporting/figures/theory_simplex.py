@@ -9,9 +9,10 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from focalcal.reporting.claims.evidence import Evidence
 from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
 from focalcal.reporting.figures.theory_parts import closest_temperature
+from focalcal.reporting.products import figure
+from focalcal.reporting.records.sources import Sources
 from focalcal.theory.proper import proper_conditional_risk
 from focalcal.theory.psi import log_psi, psi
 
@@ -22,9 +23,18 @@ FIG5_PRINTED = {1.0: 0.81, 3.0: 0.46}
 FIG7_PRINTED = {0.5: 0.80, 2.0: 0.46}
 
 
-def k24_fig4(_evidence: Evidence) -> Figure:
+@figure(
+    page="theory",
+    order=23,
+    heading="Conditional risk on the simplex (K24 Fig. 4)",
+    caption="Isolines of the conditional risk for the truth (0.55, 0.3, 0.15) at the 3 %, 12 % and 20 % "
+    "percentiles. All four losses are proper: their minimum is the truth.",
+    inputs=(),
+    stage="theory",
+)
+def k24_fig4(_sources: Sources) -> Figure:
     """Return K24 Fig. 4: isolines of four proper risks at the 3 %, 12 % and 20 % percentiles."""
-    figure, panels = _triangles(2, 2)
+    drawn, panels = _triangles(2, 2)
     q = _interior(120)
     risks = {
         "Brier score": ((q - TRUTH) ** 2).sum(axis=1),
@@ -39,27 +49,45 @@ def k24_fig4(_evidence: Evidence) -> Figure:
         _name(axis, title)
     handles = [Line2D([], [], color=color, label=f"{part} %") for part, color in PERCENTILES.items()]
     handles.append(Line2D([], [], marker="*", color=BLACK, linestyle="none", label="truth"))
-    figure.legend(handles=handles, loc="lower center", ncols=4)
-    return figure
+    drawn.legend(handles=handles, loc="lower center", ncols=4)
+    return drawn
 
 
-def k24_fig5(evidence: Evidence) -> Figure:
+@figure(
+    page="theory",
+    order=24,
+    heading="Focal calibration and temperature scaling on the simplex (K24 Fig. 5)",
+    caption="Focal calibration and the closest temperature scaling move each point along an arrow. The "
+    "printed temperatures 0.81 and 0.46 are those of gamma 0.5 and 2.",
+    inputs=("matching",),
+    stage="theory",
+)
+def k24_fig5(sources: Sources) -> Figure:
     """Return K24 Fig. 5: focal calibration and the closest temperature scaling as arrows, gamma 1 and 3."""
-    figure, panels = _triangles(2, 2)
+    drawn, panels = _triangles(2, 2)
     start = _interior(13)
     for column, (gamma, printed) in enumerate(FIG5_PRINTED.items()):
-        temperature = closest_temperature(evidence, 3, gamma)
+        temperature = closest_temperature(sources, 3, gamma)
         scaled = np.exp(log_psi(np.log(start), 0.0, temperature))
         _arrows(panels[column], start, psi(start, gamma), BLUE)
         _arrows(panels[2 + column], start, scaled, VERMILION)
         _name(panels[column], f"Focal calibration, γ = {gamma:g}")
         _name(panels[2 + column], f"Closest T = {temperature:.3f} (printed {printed:g})")
-    return figure
+    return drawn
 
 
-def k24_fig7(evidence: Evidence) -> Figure:
+@figure(
+    page="theory",
+    order=26,
+    heading="Difference of the two maps on the simplex (K24 Fig. 7)",
+    caption="Temperature scaling minus focal calibration of the most probable class, at the printed pairs "
+    "of gamma and T, which agree with the exact ones.",
+    inputs=("matching",),
+    stage="theory",
+)
+def k24_fig7(sources: Sources) -> Figure:
     """Return K24 Fig. 7: temperature scaling minus focal calibration of the top class, at printed pairs."""
-    figure, panels = _triangles(1, 2)
+    drawn, panels = _triangles(1, 2)
     q = _interior(100)
     top = np.arange(len(q)), q.argmax(axis=1)
     for axis, (gamma, printed) in zip(panels, FIG7_PRINTED.items(), strict=True):
@@ -68,20 +96,20 @@ def k24_fig7(evidence: Evidence) -> Figure:
         largest = np.abs(difference).max()
         norm = TwoSlopeNorm(0.0, -largest, largest)
         image = axis.tripcolor(*q.T, difference, shading="gouraud", cmap="PuOr", norm=norm, rasterized=True)
-        exact = closest_temperature(evidence, 3, gamma)
+        exact = closest_temperature(sources, 3, gamma)
         _name(axis, f"γ = {gamma:g}, T = {printed:g} (ours {exact:.3f})")
-        bar = figure.colorbar(image, ax=axis, shrink=0.9, pad=0.1)
+        bar = drawn.colorbar(image, ax=axis, shrink=0.9, pad=0.1)
         bar.set_label("TS − focal, top class (points)")
-    return figure
+    return drawn
 
 
 def _triangles(rows: int, columns: int) -> tuple[Figure, list[Axes]]:
     """Return a figure of ternary axes with class names at their corners."""
-    figure = Figure(figsize=(3.9 * columns, 3.5 * rows))
+    drawn = Figure(figsize=(3.9 * columns, 3.5 * rows))
     # ternary axes take seconds to lay out automatically, while their sizes are known
-    figure.set_layout_engine("none")
+    drawn.set_layout_engine("none")
     places = {"left": 0.07, "right": 0.93, "bottom": 0.05 + 0.09 / rows, "top": 1 - 0.19 / rows}
-    panels = figure.subplots(
+    panels = drawn.subplots(
         rows,
         columns,
         subplot_kw={"projection": "ternary"},
@@ -95,7 +123,7 @@ def _triangles(rows: int, columns: int) -> tuple[Figure, list[Axes]]:
         for side in (axis.taxis, axis.laxis, axis.raxis):
             side.set_ticks([0.2, 0.4, 0.6, 0.8])
             side.set_tick_params(labelsize=7)
-    return figure, panels.ravel().tolist()
+    return drawn, panels.ravel().tolist()
 
 
 def _name(axis: Axes, title: str) -> None:

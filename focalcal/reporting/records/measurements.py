@@ -60,24 +60,25 @@ def summarise(frame: pd.DataFrame, split: str = "test") -> pd.DataFrame:
     return table.astype({"seeds": "Int64"})
 
 
-def criterion_of(criteria: set[str], criterion: str) -> str | None:
-    """Return the criterion whose fit represents a method: none, `criterion`, or the only one; else None."""
-    if "" in criteria:
-        return ""
-    if criterion in criteria:
-        return criterion
-    return next(iter(criteria)) if len(criteria) == 1 else None
+def sorted_settings(scores: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Return each dataset, model and loss of a summary, losses in the suite's order."""
+    return sorted(
+        {key[:3] for key in scores.index}, key=lambda setting: (*setting[:2], loss_order(setting[2]))
+    )
 
 
 def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
-    """Return (method, criterion) of the fit that represents each method, in the catalogue's order."""
-    order = {method: position for position, method in enumerate(METHODS)}
-    found = []
-    for method, criteria in frame.groupby("method")["criterion"].unique().items():
-        chosen = criterion_of(set(criteria), criterion)
-        if chosen is not None:
-            found.append((method, chosen))
-    return sorted(found, key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
+    """Return (method, criterion) of the fit that represents each method, in the order of the catalogue.
+
+    It is the fit without a criterion, the one chosen by `criterion`, or the only one.
+    """
+    found = {}
+    for method, rows in frame.groupby("method"):
+        criteria = set(rows["criterion"])
+        preferred = [name for name in ("", criterion) if name in criteria]
+        if preferred or len(criteria) == 1:
+            found[method] = preferred[0] if preferred else min(criteria)
+    return [(method, found[method]) for method in METHODS if method in found]
 
 
 def shown_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
@@ -96,13 +97,6 @@ def rows_of_fits(
     rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
     wanted = set(fits)
     return rows.loc[[fit in wanted for fit in zip(rows["method"], rows["criterion"], strict=True)]]
-
-
-def sorted_settings(scores: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Return each dataset, model and loss of a summary, losses in the suite's order."""
-    return sorted(
-        {key[:3] for key in scores.index}, key=lambda setting: (*setting[:2], loss_order(setting[2]))
-    )
 
 
 def _first_row(rows: pd.DataFrame) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.reporting.records.measurements import RUN, rows_of_fits
+from focalcal.reporting.records.measurements import RUN, rows_of_fits, shown_fits
 from focalcal.reporting.statistics.tests import PairedComparison, Ranking, compare_runs, rank_methods
 
 HEADLINE = ("fts", "ts")
@@ -53,12 +53,12 @@ def score_matrix(frame: pd.DataFrame, fits: Sequence[Fit], metric: str) -> pd.Da
     return matrix.loc[:, somewhere].dropna()
 
 
-def rank_combinations(frame: pd.DataFrame, fits: Sequence[Fit], metric: str) -> Ranking | None:
-    """Return the ranking of losses x calibrators for a critical-difference diagram.
+def ranking_of(frame: pd.DataFrame, metric: str, criterion: str) -> Ranking | None:
+    """Return the ranking of losses x shown calibrators that apply to all losses.
 
     None if fewer than 3 combinations or fewer than 2 blocks are comparable.
     """
-    matrix = score_matrix(frame, fits, metric)
+    matrix = score_matrix(frame, shown_fits(frame, criterion), metric)
     blocks, combinations = matrix.shape
     if blocks < 2 or combinations < 3:
         return None

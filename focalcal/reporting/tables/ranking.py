@@ -4,9 +4,8 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import shown_fits
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.comparisons import rank_combinations
+from focalcal.reporting.statistics.comparisons import ranking_of
 from focalcal.reporting.tables.columns import number_column
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.training.appearance import loss_label
@@ -21,9 +20,7 @@ from focalcal.training.appearance import loss_label
 )
 def ranking(sources: Sources) -> Table | None:
     """Return average ranks, best first, and what Nemenyi's test does not separate from the best."""
-    ranked = rank_combinations(
-        sources.metrics, shown_fits(sources.metrics, sources.criterion), sources.metric
-    )
+    ranked = ranking_of(sources.metrics, sources.metric, sources.criterion)
     if ranked is None:
         return None
     best = set(next((group for group in ranked.cliques if ranked.methods[0] in group), ranked.methods[:1]))

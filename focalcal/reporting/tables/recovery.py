@@ -22,7 +22,7 @@ from focalcal.reporting.tables.columns import (
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS, format_number, natural_order
 from focalcal.training.appearance import is_smoothed, loss_label, loss_order
-from focalcal.training.catalogue import psi_gamma
+from focalcal.training.catalogue import training_gamma
 
 CRITERIA = {"none": "", "ts": "nll", "fts": "nll", "psi": "", "ts-focal": "focal", "ts-focal-psi": "focal"}
 """Methods of C21's comparison, each with the criterion of its fit."""
@@ -187,7 +187,7 @@ def recovery_diagnosis(sources: Sources) -> Table | None:
         return None
     intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE])
     frame = score_frame(intervals, settings, {name: ("none", "", name) for name in SHARES})
-    frame.insert(3, "gamma_value", [psi_gamma(loss) for loss in frame["loss"]])
+    frame.insert(3, "gamma_value", [training_gamma(loss) for loss in frame["loss"]])
     frame["note"] = [
         missing_reason(loss, "psi", gamma) or ("proper loss: Ψ is the identity" if gamma == 0 else "")
         for loss, gamma in zip(frame["loss"], frame["gamma_value"].astype(float), strict=True)
@@ -219,7 +219,7 @@ def missing_reason(loss: str, method: str, mean: float = np.nan) -> str:
     """Return why a method has no scores; nothing if it has a mean."""
     if not np.isnan(mean):
         return ""
-    if METHODS[method].needs_training_gamma and psi_gamma(loss) is None:
+    if METHODS[method].needs_training_gamma and training_gamma(loss) is None:
         return f"Ψ does not apply: {loss!r} is not a focal loss of one known gamma"
     configurable = METHODS[method].criteria is None
     criterion = f" or calibration.criteria lacks {CRITERIA[method]!r}" if configurable else ""
@@ -262,7 +262,7 @@ def _paradigm_frame(
         for loss, raw, psi in zip(frame["loss"], frame["ece_raw_mean"], frame["ece_psi_mean"], strict=True)
     ]
     frame.insert(0, "paradigm", paradigm)
-    frame.insert(4, "gamma_value", [psi_gamma(loss) for loss in frame["loss"]])
+    frame.insert(4, "gamma_value", [training_gamma(loss) for loss in frame["loss"]])
     statements = load_c21_statements()
     said = [_c21_statement(statements, row) for row in frame.to_dict("records")]
     frame[["c21", "agreement"]] = pd.DataFrame(said, columns=["c21", "agreement"], index=frame.index)

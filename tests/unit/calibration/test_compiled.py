@@ -17,38 +17,60 @@ print(FocalLossTemperature(2.0).fit([[0.0, 1.0, 3.0], [2.0, 0.5, 0.1], [0.0, 1.0
 """
 
 
-def test_cache_folder_follows_the_environment(tmp_path, monkeypatch):
+def test_code_folder_follows_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "ours"))
-    assert compiled.cache_folder().parent == tmp_path / "ours" / "compiled"
+    assert compiled.code_folder().parent == tmp_path / "ours" / "compiled"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
-    assert compiled.cache_folder().parent == tmp_path / "numba" / "compiled"
+    assert compiled.code_folder().parent == tmp_path / "numba" / "compiled"
 
 
 def test_an_unwritable_folder_is_passed_over(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
     monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "ours"))
-    assert compiled.cache_folder().parent == tmp_path / "ours" / "compiled"
+    assert compiled.code_folder().parent == tmp_path / "ours" / "compiled"
     monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "file"))
     monkeypatch.setenv("HOME", str(tmp_path / "file"))
-    assert compiled.cache_folder() is None
+    assert compiled.code_folder() is None
 
 
-def test_the_folder_changes_with_the_processor_and_the_sources(monkeypatch):
-    before = compiled._fingerprint()
-    assert compiled._fingerprint() == before
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_a_folder_that_others_can_write_is_passed_over(tmp_path, monkeypatch, mode):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "shared"))
+    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "ours"))
+    shared = compiled.code_folder()
+    assert shared.stat().st_mode & 0o777 == 0o700
+    shared.chmod(mode)
+    assert compiled.code_folder().parent == tmp_path / "ours" / "compiled"
+
+
+def test_a_folder_of_another_user_is_passed_over(tmp_path, monkeypatch):
+    for name in ("NUMBA_CACHE_DIR", "FOCALCAL_CACHE", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    assert compiled.code_folder() is not None
+    monkeypatch.setattr(compiled.os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    assert compiled.code_folder() is None
+
+
+def test_the_folder_changes_with_the_processor_and_the_sources(tmp_path, monkeypatch):
+    before = compiled._kernel_digest()
+    assert compiled._kernel_digest() == before
     monkeypatch.setattr(compiled.llvmlite.binding, "get_host_cpu_name", lambda: "other")
-    assert compiled._fingerprint() != before
+    assert compiled._kernel_digest() != before
     monkeypatch.undo()
-    monkeypatch.setattr(compiled.binned, "__file__", compiled.kernels.__file__)
-    assert compiled._fingerprint() != before
+    sources = tmp_path / "kernels"
+    shutil.copytree(Path(compiled.__file__).parent, sources)
+    monkeypatch.setattr(compiled, "__file__", str(sources / "compiled.py"))
+    assert compiled._kernel_digest() == before
+    (sources / "binned.py").write_text("edited")
+    assert compiled._kernel_digest() != before
 
 
 def test_numba_settings_are_left_as_they_were(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     before = compiled.numba.config.CACHE_DIR
-    compiled._compiled(compiled.kernels.focal_losses)
+    compiled.compile_cached(compiled.surfaces.fill_focal_losses)
     assert before == compiled.numba.config.CACHE_DIR
 
 
@@ -72,16 +94,16 @@ def test_processes_that_compile_at_the_same_time_agree(tmp_path):
 @pytest.mark.slow
 def test_another_clone_loads_what_the_first_one_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    source = Path(compiled.kernels.__file__)
+    source = Path(compiled.surfaces.__file__)
     clone = tmp_path / "clone" / source.name
     clone.parent.mkdir()
     shutil.copy(source, clone)
-    function = compiled.kernels.focal_losses
+    function = compiled.surfaces.fill_focal_losses
     cloned = FunctionType(function.__code__.replace(co_filename=str(clone)), function.__globals__)
-    samples = (np.array([1.0]), np.array([2.0]), np.array([0.0]), np.array([0.0]))
+    samples = (np.array([[1.0]]), np.array([2.0]), np.array([0.0]), np.array([0.0]))
     losses, hits = [], []
     for source_of_clone in (function, cloned):
-        kernel, out = compiled._compiled(source_of_clone), np.empty(1)
+        kernel, out = compiled.compile_cached(source_of_clone), np.empty(1)
         kernel(samples, (np.array([0]), np.array([1.0])), 2.0, out)
         losses.append(out[0])
         hits.append(sum(kernel.stats.cache_hits.values()))

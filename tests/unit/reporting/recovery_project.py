@@ -3,11 +3,12 @@
 import json
 
 import numpy as np
+import pandas as pd
 
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
-from focalcal.calibration.tidy import as_csv
-from focalcal.common.errors import UserError
-from focalcal.common.io import write_json, write_text
+from focalcal.calibration.tidy import COLUMNS
+from focalcal.common.csv_rows import write_rows
+from focalcal.common.io import write_json
 from focalcal.data import prepared
 from focalcal.data.synthetic import prepare_gaussian
 from focalcal.recovery import recover as recovery
@@ -33,10 +34,7 @@ def write_project(results, losses, *, dataset="gauss-3", base="gauss-3", train=3
 
 
 def _write_run(results, data, dataset, loss, seed, noise):
-    try:
-        gamma = training_gamma(loss)
-    except UserError:
-        gamma = None
+    gamma = training_gamma(loss)
     random = np.random.default_rng(seed)
     splits = []
     for indices in (data.val_indices, data.test_indices):
@@ -60,9 +58,19 @@ def _write_run(results, data, dataset, loss, seed, noise):
     human = splits[1].posterior
     result = recovery.recover(RunLogits(*splits), run, {"fits": fits, "not_applicable": []}, 10, human)
     write_json(results / "recovery" / path / "recovery.json", result.record)
-    write_text(results / "recovery" / path / "metrics.csv", as_csv(result.rows))
+    write_rows(results / "recovery" / path / "metrics.csv", result.rows, COLUMNS)
 
 
-def set_status(results, path, status):
-    """Make a run look as if it ended otherwise."""
-    (results / "runs" / path / "run.json").write_text(json.dumps({"status": status}))
+def aggregate_project(results):
+    """Write the tables of all runs: metrics.csv and runs.csv."""
+    rows, runs = [], []
+    for path in sorted(results.glob("recovery/**/recovery.json")):
+        record = json.loads(path.read_text())
+        run = {name: record["run"][name] for name in ("dataset", "model", "loss", "seed")}
+        raw = {"method": "none", "criterion": "", "split": "test", "metric": "error"}
+        rows += [pd.read_csv(path.with_name("metrics.csv")).fillna({"criterion": ""})]
+        rows += [pd.DataFrame([{**run, **raw, "value": record["predictions"][0]["scores"]["error"]}])]
+        runs.append({**run, "status": "ok"})
+    (results / "tables").mkdir()
+    pd.concat(rows)[list(COLUMNS)].to_csv(results / "tables" / "metrics.csv", index=False)
+    pd.DataFrame(runs).to_csv(results / "tables" / "runs.csv", index=False)

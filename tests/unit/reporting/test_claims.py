@@ -21,9 +21,7 @@ from focalcal.reporting.claims.ledger import (
     load_claims,
     markdown_ledger,
 )
-from focalcal.reporting.figures.style import house_style
-from focalcal.reporting.figures.theory import FIGURES
-from workflow_scripts import claims, theory_checks, theory_figures, theory_tables
+from workflow_scripts import claims, theory_checks, theory_tables
 
 ROOT = Path(__file__).parents[3]
 SPEC = json.dumps(
@@ -243,32 +241,3 @@ def test_evidence_rows(root):
         evidence.row("results/theory/bounds.csv", {"gamma": 99})
     with pytest.raises(MissingEvidence, match=r"^results/tables/runs\.csv was not made"):
         evidence.table("results/tables/runs.csv")
-
-
-def theory_files(root):
-    return sorted((root / "results" / "theory").iterdir())
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn(root, name):
-    with house_style():
-        figure = FIGURES[name].draw(Evidence(theory_files(root)))
-    assert all(axis.get_title(loc="left") for axis in figure.axes if axis.get_label() != "<colorbar>")
-    assert all(axis.has_data() for axis in figure.axes)
-
-
-def test_figures_are_written_with_captions(root, tmp_path):
-    evidence = ["--evidence", *map(str, theory_files(root))]
-    theory_figures.main([*evidence, "--output", str(tmp_path), "--only", "m20_fig7", "k24_fig3"])
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"{name}.{kind}" for name in ("m20_fig7", "k24_fig3") for kind in ("pdf", "png", "txt")
-    }
-    assert (tmp_path / "m20_fig7.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "m20_fig7.pdf").read_bytes().startswith(b"%PDF")
-    assert (tmp_path / "m20_fig7.txt").read_text() == FIGURES["m20_fig7"].caption + "\n"
-
-
-def test_the_rule_makes_every_figure():
-    rule = (ROOT / "rules" / "theory.smk").read_text()
-    listed = rule.split("THEORY_FIGURES = [", 1)[1].split("]", 1)[0]
-    assert [name.strip().strip('",') for name in listed.split()] == list(FIGURES)

@@ -69,13 +69,13 @@ def test_score_matrix_refuses_a_method_with_two_criteria(runs):
         comparisons.score_matrix(both, [TS, ("ts", "nll")], "ece")
 
 
-def test_rank_combinations(runs):
+def test_ranking(runs):
     digits = runs[runs["dataset"] == "digits"]
-    ranking = comparisons.rank_combinations(digits, [TS, FTS, ("none", "")], "ece")
+    ranking = comparisons.ranking_of(digits, "ece", "ece")
     assert ranking.methods[0] == "focal-2 / none"
     assert ranking.average_ranks == (1.0, 2.0, 3.5, 3.5, 5.0, 6.0)
     assert ranking.blocks == 3
-    assert comparisons.rank_combinations(runs, [TS, FTS], "ece") is None
+    assert comparisons.ranking_of(runs, "ece", "ece") is None
 
 
 def test_selection_optimism():

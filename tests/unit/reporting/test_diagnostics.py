@@ -4,7 +4,6 @@ import pytest
 from focalcal.calibration import metrics
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.run import calibrate
-from focalcal.reporting.figures import search as figures_search
 from focalcal.reporting.records import diagnostics
 
 SPEC = {
@@ -55,9 +54,9 @@ def score(calibration, method, criterion, metric):
     return row["value"]
 
 
-def test_top_label_ece_is_the_metric(logits):
+def test_the_curve_at_1_is_the_ece_as_trained(logits):
     probs = np.exp(logits.test.logits) / np.exp(logits.test.logits).sum(axis=1, keepdims=True)
-    ours = diagnostics.top_label_ece(probs.max(axis=1), probs.argmax(axis=1) == logits.test.labels, 15)
+    (ours,) = diagnostics.ece_curve(logits.test, np.array([1.0]), 15)
     assert ours == pytest.approx(metrics.ece(probs, logits.test.labels, 15), abs=1e-12)
 
 
@@ -104,19 +103,3 @@ def test_curve_spans_what_was_searched_and_its_surroundings():
     wide, narrow = diagnostics.curve_grid(np.array([0.01, 5.0])), diagnostics.curve_grid(np.array([1.3]))
     assert (wide[0], wide[-1]) == pytest.approx((0.01, 5.0))
     assert (narrow[0], narrow[-1]) == pytest.approx((0.25, 4.0))
-
-
-@pytest.mark.parametrize("temperature", [0.01, 0.19, 5.0])
-def test_a_chosen_temperature_is_drawn_where_it_is_with_the_ece_of_the_metrics(logits, temperature):
-    spec = SPEC | {"methods": ["none", "ts"]}
-    spec["temperatures"] = {"start": temperature, "stop": temperature, "step": 0.01}
-    calibration = calibrate(logits, spec)
-    fits = {**calibration.fits, "spec": spec}
-    found = diagnostics.summarise_run(logits, fits, criterion="ece", resamples=10)
-    (axis,) = figures_search.temperature([found]).axes
-    (marker,) = [line for line in axis.lines if line.get_marker() != "None"]
-    ((x, y),) = marker.get_xydata()
-    assert x == temperature
-    assert y == pytest.approx(100 * score(calibration, "ts", "ece", "ece"), abs=1e-4)
-    assert axis.get_xlim()[0] < x < axis.get_xlim()[1]
-    assert axis.get_ylim()[0] < y < axis.get_ylim()[1]

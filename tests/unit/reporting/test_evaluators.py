@@ -1,6 +1,5 @@
 """Evaluators of checks and tables: hand-made evidence in, findings out."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -9,8 +8,8 @@ from focalcal.common.checks import Check, write_checks
 from focalcal.reporting.claims import evaluators
 from focalcal.reporting.claims.evidence import Claim, Evidence, MissingEvidence
 from focalcal.reporting.claims.ledger import judge, load_claims
-from tests.unit.reporting.recovery_project import write_project
-from workflow_scripts import recovery_tables as script
+from focalcal.reporting.write import build_products
+from tests.unit.reporting.recovery_project import aggregate_project, write_project
 
 CHECKS = "results/tables/experiment_checks.csv"
 TABLE = "results/tables/recovery_paradigms.csv"
@@ -206,10 +205,12 @@ def test_short_trainings_are_no_evidence(tmp_path, epochs, is_evidence):
 
 
 def test_the_ledger_judges_c21_on_exact_minimisers(tmp_path):
-    runs = write_project(tmp_path / "results", ["ce", "focal-1", "focal-5"])
-    spec = json.dumps({"runs": runs, "human": []})
-    tables = tmp_path / "results" / "tables"
-    script.main(["--spec", spec, "--results", str(tmp_path / "results"), "--output", str(tables)])
+    results = tmp_path / "results"
+    write_project(results, ["ce", "focal-1", "focal-5"])
+    aggregate_project(results)
+    names = ["recovery_posterior", "recovery_paradigms", "recovery_diagnosis"]
+    build_products(results, names, "table", {})
+    tables = results / "tables"
     claims = [claim for claim in load_claims() if "/recovery_" in claim.table]
     assert len(claims) == 25
     assert all(claim.epochs == {"cifar10": 200, "cifar10-s": 200, "svhn": 50} for claim in claims)

@@ -1,56 +1,216 @@
 import io
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
+from matplotlib.collections import PathCollection
 
-from focalcal.reporting.figures import ranking as figures_ranking
-from focalcal.reporting.figures import reliability as figures_reliability
-from focalcal.reporting.figures import scores as figures_scores
-from focalcal.reporting.figures import search as figures_search
-from focalcal.reporting.figures import snapshots as figures_snapshots
-from focalcal.reporting.figures import style as figure_parts
-from focalcal.reporting.figures import training as figures_training
-from focalcal.reporting.records.measurements import Summary
-from focalcal.reporting.statistics.tests import rank_methods
+from focalcal.calibration.catalogue import METHODS
+from focalcal.reporting.figures import ranking, reliability, scores, search, style, training
+from focalcal.reporting.products import PRODUCTS
+from focalcal.reporting.records.sources import Sources
 
 LOSSES = ["focal-7", "ce", "flsd-53", "focal-1", "adafocal", "focal-3", "my-own"]
+SETTINGS = {"metric": "ece", "criterion": "ece", "reliability_methods": ["none", "ts", "psi"]}
+COLUMNS = ["loss", "seed", "method", "criterion", "gamma", "temperature", "split", "metric", "value"]
 
 
-def drawn(figure):
+def png(figure):
     """Return the figure's bytes; warnings are errors, so that a broken layout is found here."""
     target = io.BytesIO()
     figure.savefig(target, format="png")
     return target.getvalue()
 
 
+def metric_rows(*rows, dataset="d", model="m"):
+    return pd.DataFrame(list(rows), columns=COLUMNS).assign(dataset=dataset, model=model)
+
+
+def sources_of(tmp_path, **cache):
+    return Sources(tmp_path, SETTINGS, "d/m", cache={"published": {}, "runs": [], **cache})
+
+
+def run_of(loss, seed=1):
+    path = f"d/m/{loss}/seed{seed}"
+    return {"dataset": "d", "model": "m", "loss": loss, "seed": str(seed), "status": "ok", "path": path}
+
+
+def draw(function, sources):
+    with style.house_style():
+        figure = function(sources)
+        png(figure)
+    return figure
+
+
 def test_losses_are_told_apart_without_colour():
-    looks = figure_parts.loss_looks(LOSSES)
-    assert list(looks) == ["ce", "focal-1", "focal-3", "focal-7", "flsd-53", "adafocal", "my-own"]
-    assert len({look.marker for look in looks.values()}) == len(looks)
-    assert len({look.color for look in looks.values()}) == len(looks)
+    styles = style.styles_of_losses(LOSSES)
+    assert list(styles) == ["ce", "focal-1", "focal-3", "focal-7", "flsd-53", "adafocal", "my-own"]
+    assert len({found.marker for found in styles.values()}) == len(styles)
+    assert len({found.color for found in styles.values()}) == len(styles)
 
 
-def test_looks_do_not_depend_on_order():
-    assert figure_parts.loss_looks(LOSSES) == figure_parts.loss_looks(LOSSES[::-1])
+def test_styles_do_not_depend_on_order():
+    assert style.styles_of_losses(LOSSES) == style.styles_of_losses(LOSSES[::-1])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_legend_shows_the_style_of_a_method(method):
+    handle = style.method_handle(method)
+    assert handle.get_color() == style.method_style(method).color
+    assert handle.get_marker() == METHODS[method].marker
+
+
+@pytest.mark.parametrize(
+    ("seeds", "title"), [([3, 3], "d · m, n = 3"), ([5, 3, 4], "d · m, n = 3 to 5"), ([1], "d · m, n = 1")]
+)
+def test_titles_say_how_many_seeds_a_point_has(seeds, title):
+    assert style.setting_title("d/m", seeds) == title
 
 
 def test_files_are_the_same_bytes_each_time(tmp_path):
     paths = [tmp_path / "a.png", tmp_path / "a.pdf"]
     contents = []
     for _ in range(2):
-        with figure_parts.house_style():
-            figure_parts.save(figure_parts.message_figure("nothing"), paths)
+        with style.house_style():
+            style.save(style.message_figure("nothing"), paths)
         contents.append([path.read_bytes() for path in paths])
     assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("product", [p for p in PRODUCTS if p.kind == "figure"], ids=lambda p: p.name)
+def test_declarations_are_sentences_in_their_place(product):
+    assert product.caption.endswith(".")
+    assert not product.heading.endswith(".")
+    assert product.order in (range(20, 40) if product.scope == "all" else range(40, 70))
+
+
+def score_rows(spread=0.01):
+    """Return two seeds of two losses as trained, and after TS and FTS chosen by two criteria."""
+    rows = []
+    for number, loss in enumerate(("focal-3", "ce")):
+        for seed, shift in (("1", -spread), ("2", spread)):
+            base = 0.1 * (number + 1) + shift
+            rows += [
+                (loss, seed, "none", "", 0.0, 1.0, "test", "ece", base),
+                (loss, seed, "none", "", 0.0, 1.0, "test", "error", 0.3 + shift),
+                (loss, seed, "ts", "ece", 0.0, 1.5, "test", "ece", base / 2),
+                (loss, seed, "ts", "nll", 0.0, 1.5, "test", "ece", 0.9),
+                (loss, seed, "fts", "ece", 1.0, 1.5, "test", "ece", base / 4),
+                (loss, seed, "fts-line", "ece", 1.0, 1.5, "test", "ece", 0.9),
+                (loss, seed, "psi", "", 3.0, 1.0, "test", "ece", 0.9),
+            ]
+    return metric_rows(*rows)
+
+
+def test_calibration_error_shows_means_and_deviations(tmp_path):
+    (axis,) = draw(scores.calibration_error, sources_of(tmp_path, metrics=score_rows())).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["Cross-entropy", "Focal γ = 3"]  # noqa: RUF001
+    assert axis.get_title("left") == "d · m, n = 2"
+    drawn = {line.get_color(): line for line in axis.lines if line.get_marker() in {"o", "s", "D"}}
+    assert set(drawn) == {style.method_style(method).color for method in ("none", "ts", "fts")}
+    raw = drawn[style.method_style("none").color]
+    np.testing.assert_allclose(raw.get_xdata(), [20, 10])
+    # The sample standard deviation of two values is their distance over sqrt(2).
+    expected = [20 - np.sqrt(2), 20 + np.sqrt(2)]
+    assert any(np.allclose(_ends(line), expected) for line in axis.lines)
+
+
+def _ends(line):
+    values = np.asarray(line.get_xdata(), float)
+    return np.array([np.nanmin(values), np.nanmax(values)]) if len(values) else np.array([np.nan, np.nan])
+
+
+def test_bars_do_not_reach_zero_on_a_logarithmic_axis(tmp_path):
+    metrics = score_rows(spread=0.0999)
+    (axis,) = draw(scores.calibration_error, sources_of(tmp_path, metrics=metrics)).axes
+    assert axis.get_xscale() == "log"
+    assert min(_ends(line)[0] for line in axis.lines if len(line.get_xdata())) == pytest.approx(0.05 * 10 / 4)
+
+
+def test_published_values_stand_at_their_loss_and_method(tmp_path):
+    published = {("K24", "d", "m", "focal-3", "ts", "ece", "ece"): {"value": 0.07}}
+    figure = draw(scores.calibration_error, sources_of(tmp_path, metrics=score_rows(), published=published))
+    (star,) = [line for line in figure.axes[0].lines if line.get_marker() == "*"]
+    np.testing.assert_allclose(star.get_xydata(), [[7.0, 1.0]])
+    assert [text.get_text() for text in figure.legends[0].texts] == [
+        "as trained",
+        "TS",
+        "FTS",
+        "K24, printed",
+    ]
+
+
+def test_one_seed_has_points_without_bars(tmp_path):
+    metrics = score_rows()
+    sources = sources_of(tmp_path, metrics=metrics[metrics["seed"] == "1"])
+    (axis,) = draw(scores.calibration_error, sources).axes
+    assert axis.get_title("left") == "d · m, n = 1"
+    draw(scores.calibration_against_accuracy, sources)
+
+
+def test_a_score_that_calibration_leaves_shows_both_markers(tmp_path):
+    fits = [("none", "", "error"), ("none", "", "ece"), ("fts", "ece", "ece")]
+    rows = [
+        ("ce", "1", method, criterion, 0.0, 1.0, "test", metric, 0.1) for method, criterion, metric in fits
+    ]
+    (axis,) = draw(scores.calibration_against_accuracy, sources_of(tmp_path, metrics=metric_rows(*rows))).axes
+    points = [found for found in axis.collections if isinstance(found, PathCollection)]
+    below, above = sorted(points, key=lambda found: found.get_zorder())
+    np.testing.assert_allclose(below.get_offsets(), above.get_offsets())
+    np.testing.assert_allclose(below.get_facecolor()[0], (1, 1, 1, 1))
+    assert below.get_sizes()[0] > 2 * above.get_sizes()[0]
+
+
+def test_accuracy_needs_no_calibrator(tmp_path):
+    metrics = score_rows()
+    sources = sources_of(tmp_path, metrics=metrics[metrics["method"] == "none"])
+    (axis,) = draw(scores.calibration_against_accuracy, sources).axes
+    assert axis.get_xlabel() == "test error (%)"
+
+
+def test_optimism_is_the_test_score_less_the_validation_score(tmp_path):
+    rows = [
+        ("ce", str(seed), method, "ece", 0.0, 1.0, split, "ece", value)
+        for seed, method, val, test in ((1, "ts", 0.02, 0.03), (2, "ts", 0.01, 0.04), (1, "fts", 0.01, 0.005))
+        for split, value in (("val", val), ("test", test))
+    ]
+    (axis,) = draw(scores.selection_optimism, sources_of(tmp_path, metrics=metric_rows(*rows))).axes
+    offsets = np.concatenate([np.asarray(found.get_offsets()) for found in axis.collections])
+    np.testing.assert_allclose(sorted(offsets[:, 0]), [-0.5, 1, 3])
+    means = {line.get_marker(): line.get_xdata() for line in axis.lines if line.get_marker() in {"s", "D"}}
+    np.testing.assert_allclose(means["s"], [2])
+    np.testing.assert_allclose(means["D"], [-0.5])
+    assert axis.get_xlabel() == "ECE, test − validation (points)"  # noqa: RUF001
+    assert axis.get_title("left") == "selected by ECE, 2 runs"
+
+
+def test_too_few_blocks_are_told_in_the_figure(tmp_path):
+    figure = draw(ranking.critical_difference, sources_of(tmp_path, metrics=score_rows()[:0]))
+    assert "Too little to rank" in figure.axes[0].texts[0].get_text()
+
+
+def test_critical_difference_names_every_combination_and_what_is_left_out(tmp_path):
+    other = metric_rows(("brier", "1", "none", "", 0.0, 1.0, "test", "ece", 0.1), dataset="e")
+    metrics = pd.concat([score_rows(), score_rows().assign(dataset="e"), other])
+    figure = draw(ranking.critical_difference, sources_of(tmp_path, metrics=metrics))
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    for name in ("Cross-entropy, as trained", "Cross-entropy, TS", "Cross-entropy, FTS"):
+        assert any(text.startswith(name) for text in texts)
+    assert not any("Ψ" in text for text in texts)
+    assert texts[-1] == "Not ranked, since not every dataset and model has it: Brier"
+
+
+BINS = {"count": [40, 120], "confidence": [0.4, 0.8], "accuracy": [0.0, 0.5]}
 
 
 def test_pooled_bins_by_hand():
     first = {"count": [10, 0], "confidence": [0.4, None], "accuracy": [0.5, None]}
     second = {"count": [30, 10], "confidence": [0.2, 0.9], "accuracy": [0.3, 0.8]}
-    pooled = figures_reliability.pool([first, second])
+    pooled = reliability.pool([first, second])
     assert pooled.count.tolist() == [40, 10]
+    assert pooled.share.tolist() == [0.8, 0.2]
+    assert pooled.sufficient.tolist() == [True, False]
     assert pooled.confidence.tolist() == pytest.approx([0.25, 0.9])
     assert pooled.accuracy.tolist() == pytest.approx([0.35, 0.8])
     assert pooled.ece == pytest.approx((0.1 + 0.1) / 2)
@@ -58,100 +218,216 @@ def test_pooled_bins_by_hand():
 
 def test_errors_of_different_runs_do_not_cancel():
     runs = [{"count": [10], "confidence": [0.5], "accuracy": [value]} for value in (0.4, 0.6)]
-    assert figures_reliability.pool(runs).ece == pytest.approx(0.1)
+    assert reliability.pool(runs).ece == pytest.approx(0.1)
 
 
 def test_band_counts_the_samples_of_one_run():
     run = {"count": [100], "confidence": [0.5], "accuracy": [0.5]}
-    low, high = figures_reliability.accuracy_band(figures_reliability.pool([run]))
-    low_of_four, high_of_four = figures_reliability.accuracy_band(figures_reliability.pool([run] * 4))
+    low, high = reliability.accuracy_band(reliability.pool([run]))
+    low_of_four, high_of_four = reliability.accuracy_band(reliability.pool([run] * 4))
     assert (low_of_four, high_of_four) == (low, high)
     # 1.96 standard errors of a binomial proportion of 100 samples are 0.098.
     assert high[0] - low[0] == pytest.approx(2 * 0.098, abs=0.02)
 
 
 def test_band_of_an_empty_bin_is_missing():
-    pooled = figures_reliability.pool([{"count": [0, 5], "confidence": [None, 0.7], "accuracy": [None, 1.0]}])
-    low, high = figures_reliability.accuracy_band(pooled)
+    pooled = reliability.pool([{"count": [0, 5], "confidence": [None, 0.7], "accuracy": [None, 1.0]}])
+    low, high = reliability.accuracy_band(pooled)
     assert np.isnan(low[0])
     assert np.isnan(high[0])
     assert (low[1], high[1]) == (1.0, 1.0)
 
 
+def diagnostics_of(loss, gamma, methods):
+    entries = [{"method": method, **BINS} for method in methods]
+    curve = {"temperatures": [0.5, 1.0, 2.0], "ece": [0.3, 0.2, 0.1]}
+    return run_of(loss), {"run": {"loss": loss, "gamma": gamma}, "reliability": entries, "curve": curve}
+
+
+def test_reliability_says_where_a_calibrator_changes_nothing_or_does_not_apply(tmp_path):
+    records = [
+        diagnostics_of("ce", 0.0, ["none", "psi"]),
+        diagnostics_of("brier", None, ["none"]),
+        diagnostics_of("focal-3", 3.0, ["none", "psi", "fts"]),
+    ]
+    figure = draw(reliability.reliability, sources_of(tmp_path, diagnostics=records))
+    # Three losses and two calibrators: nothing is drawn for TS, which no run has, and FTS, not asked for.
+    assert len(figure.axes) == 3 * 2 * 2
+    texts = [text.get_text() for axis in figure.axes for text in axis.texts]
+    assert texts.count("ECE 32.50 %") == 4
+    assert texts.count("Ψ is the identity") == 1
+    assert texts.count("does not apply") == 1
+    assert [text for text in texts if text in {"Cross-entropy", "Brier", "Focal γ = 3"}] == [  # noqa: RUF001
+        "Cross-entropy",
+        "Focal γ = 3",  # noqa: RUF001
+        "Brier",
+    ]
+
+
+def test_temperature_marks_what_scaling_chose(tmp_path):
+    rows = [
+        ("ce", str(s), "ts", "ece", 0.0, t, "test", "ece", v) for s, t, v in ((1, 1.2, 0.1), (2, 1.6, 0.2))
+    ]
+    other = metric_rows(("ce", "1", "ts", "ece", 0.0, 9.0, "test", "ece", 0.9), dataset="e")
+    metrics = pd.concat([metric_rows(*rows), other])
+    records = [diagnostics_of("ce", 0.0, ["none"])]
+    (axis,) = draw(search.temperature, sources_of(tmp_path, metrics=metrics, diagnostics=records)).axes
+    (marker,) = [line for line in axis.lines if line.get_marker() != "None"]
+    np.testing.assert_allclose(marker.get_xydata(), [[1.4, 15]])
+
+
+@pytest.mark.parametrize("chosen", [0.01, 0.19, 4.0])
+def test_a_chosen_temperature_is_within_the_axes(chosen, tmp_path):
+    metrics = metric_rows(("ce", "1", "ts", "ece", 0.0, chosen, "test", "ece", 0.001))
+    run, record = diagnostics_of("ce", 0.0, ["none"])
+    record["curve"]["temperatures"] = [0.01, 1.0, 4.0]
+    (axis,) = draw(
+        search.temperature, sources_of(tmp_path, metrics=metrics, diagnostics=[(run, record)])
+    ).axes
+    assert axis.get_xlim()[0] < chosen < axis.get_xlim()[1]
+    assert axis.get_ylim()[0] < 0.1 < axis.get_ylim()[1]
+
+
 def test_lines_are_exact_through_exact_points():
     gammas = np.array([-0.5, 0.0, 1.0, 5.0])
-    line = figures_search.fit_line(gammas, 1.2 + 0.4 * gammas)
+    line = search.fit_line(gammas, 1.2 + 0.4 * gammas)
     assert (line.intercept, line.slope, line.r_squared) == pytest.approx((1.2, 0.4, 1.0))
-    assert figures_search.fit_line(gammas, np.full(4, 2.0)).r_squared == 1.0
+    assert search.fit_line(gammas, np.full(4, 2.0)).r_squared == 1.0
 
 
-def search_runs():
-    temperatures = np.array([0.5, 1.0, 2.0])
+@pytest.fixture
+def searched(tmp_path):
+    """Return the sources of two runs with the same surface and choices."""
     surface = np.array([[3.0, 1.0, 2.0], [3.0, 2.0, 1.0]]) / 10
-    arrays = {"gammas": np.array([1.0, 0.0]), "temperatures": temperatures, "ece": surface}
-    fits = [
-        {"method": "ts", "criterion": "ece", "parameters": {"gamma": 0.0, "temperature": 2.0}},
-        {"method": "fts", "criterion": "ece", "parameters": {"gamma": 1.0, "temperature": 1.0}},
-        {"method": "fts", "criterion": "nll", "parameters": {"gamma": 1.0, "temperature": 0.5}},
-    ]
-    return [("ce", arrays, fits)] * 2
-
-
-def test_searches_are_sorted_by_gamma_and_keep_the_choices():
-    search = figures_search.collect_searches(search_runs(), "ece")["ce"]
-    assert search.gammas.tolist() == [0.0, 1.0]
-    assert search.best_temperatures().tolist() == [[2.0, 1.0]] * 2
-    assert search.chosen == {"ts": [(0.0, 2.0)] * 2, "fts": [(1.0, 1.0)] * 2}
-    assert figures_search.collect_searches(search_runs(), "adaece") == {}
-
-
-@pytest.mark.parametrize("draw", [figures_search.surface, figures_search.relation])
-def test_search_figures_draw(draw):
-    with figure_parts.house_style():
-        searches = figures_search.collect_searches(search_runs(), "ece")
-        assert len(drawn(draw(searches, "ece"))) > 2000
-        assert draw({}, "ece").axes[0].texts[0].get_text().startswith("No run")
-
-
-def test_too_few_blocks_are_told_in_the_figure():
-    assert (
-        "Too little to rank" in figures_ranking.critical_difference(None, "ECE").axes[0].texts[0].get_text()
+    runs = [run_of("ce", seed) for seed in (1, 2)]
+    for run in runs:
+        folder = tmp_path / "calibration" / run["path"]
+        folder.mkdir(parents=True)
+        arrays = {"gammas": [1.0, 0.0], "temperatures": [0.5, 1.0, 2.0], "ece": surface}
+        np.savez(folder / "surfaces.npz", **arrays)
+    metrics = metric_rows(
+        *(("ce", seed, "ts", "ece", 0.0, 2.0, "test", "ece", 0.1) for seed in ("1", "2")),
+        *(("ce", seed, "fts", "ece", 1.0, 1.0, "test", "ece", 0.1) for seed in ("1", "2")),
+        ("ce", "1", "fts", "nll", 1.0, 0.5, "test", "ece", 0.1),
     )
+    return sources_of(tmp_path, runs=runs, metrics=metrics)
 
 
-def test_critical_difference_names_every_combination():
-    names = ["ce / none", "ce / ts", "ce / fts", "focal-2 / none"]
-    scores = np.random.default_rng(0).normal(size=(10, 4)) + np.arange(4)
-    with figure_parts.house_style():
-        figure = figures_ranking.critical_difference(rank_methods(scores, names), "ECE")
-        drawn(figure)
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    for name in ("Cross-entropy, as trained", "Cross-entropy, TS", "Cross-entropy, FTS"):
-        assert any(text.startswith(name) for text in texts)
+def test_searches_are_sorted_by_gamma(searched):
+    found = search.searches_by_loss(searched)["ce"]
+    assert found.gammas.tolist() == [0.0, 1.0]
+    assert found.best_temperatures().tolist() == [[2.0, 1.0]] * 2
 
 
-def test_snapshots_have_a_column_for_each_epoch_that_all_runs_kept():
-    bins = {"count": [1, 3], "confidence": [0.4, 0.8], "accuracy": [0.0, 0.5]}
-    run = [{"epoch": 2, **bins}, {"epoch": 5, **bins}]
-    with figure_parts.house_style():
-        figure = figures_snapshots.snapshots({"ce": [run, run], "focal-2": [run[:1]]})
-        drawn(figure)
+def test_the_surface_marks_what_each_seed_chose(searched):
+    axis = draw(search.surface, searched).axes[0]
+    chosen = {line.get_marker(): line.get_xydata().tolist() for line in axis.lines}
+    assert chosen["s"] == [[2.0, 0.0]] * 2
+    assert chosen["D"] == [[1.0, 1.0]] * 2
+
+
+def test_temperatures_at_the_boundary_are_open_and_in_no_line(searched):
+    figure = draw(search.relation, searched)
+    (opened,) = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
+    assert opened.get_xydata().tolist() == [[0.0, 2.0]]
+    assert [text.get_text() for text in figure.legends[0].texts] == [
+        "Cross-entropy: no line, T at the boundary"
+    ]
+
+
+@pytest.mark.parametrize("function", [search.surface, search.relation])
+def test_figures_without_a_search_say_so(function, tmp_path):
+    figure = draw(function, sources_of(tmp_path, metrics=score_rows()))
+    assert figure.axes[0].texts[0].get_text() == "No available run has a search by ECE."
+
+
+def write_trained(tmp_path, run, snapshots, epochs=3, test=np.nan):
+    folder = tmp_path / "runs" / run["path"]
+    folder.mkdir(parents=True)
+    names = ("error", "ece", "nll_incorrect", "entropy_incorrect", "p_true_correct")
+    columns = {f"{split}_{name}": value for split, value in (("val", 0.5), ("test", test)) for name in names}
+    columns |= {"train_error": 0.25, "last_layer_weight_norm": float(run["seed"])}
+    pd.DataFrame({"epoch": range(1, epochs + 1), **columns}).to_csv(folder / "history.csv")
+    (folder / "run.json").write_text(json.dumps({"snapshots": snapshots}))
+    return run
+
+
+def test_training_shows_means_over_seeds(tmp_path):
+    runs = [write_trained(tmp_path, run_of("ce", seed), []) for seed in (1, 2)]
+    figure = draw(training.training, sources_of(tmp_path, runs=runs))
+    titles = [axis.get_title("left") for axis in figure.axes]
+    assert titles[:2] == ["error (%)", "error (%), training data"]
+    values = {
+        title: axis.lines[0].get_ydata() for title, axis in zip(titles, figure.axes, strict=True) if title
+    }
+    np.testing.assert_allclose(values["error (%)"], [50] * 3)
+    np.testing.assert_allclose(values["error (%), training data"], [25] * 3)
+    np.testing.assert_allclose(values["norm of the last layer's weights"], [1.5] * 3)
+    assert figure.get_suptitle() == "d · m, n = 2, validation data"
+    assert [text.get_text() for text in figure.axes[-1].get_legend().texts] == ["Cross-entropy"]
+
+
+def test_training_shows_test_data_where_every_epoch_has_it(tmp_path):
+    run = write_trained(tmp_path, run_of("ce"), [], test=0.2)
+    figure = draw(training.training, sources_of(tmp_path, runs=[run]))
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [20] * 3)
+    assert figure.get_suptitle().endswith("test data")
+
+
+def test_lines_keep_the_dashes_of_their_loss(tmp_path):
+    runs = [write_trained(tmp_path, run_of(loss), []) for loss in ("ce", "flsd-53")]
+    axis = draw(training.training, sources_of(tmp_path, runs=runs)).axes[0]
+    assert [line.is_dashed() for line in axis.lines] == [False, True]
+    assert [line.get_marker() for line in axis.lines] == ["s", "D"]
+
+
+def test_snapshots_have_a_column_for_each_epoch_that_all_runs_kept(tmp_path):
+    kept = [{"epoch": 2, **BINS}, {"epoch": 5, **BINS}]
+    runs = [write_trained(tmp_path, run_of("ce", seed), kept) for seed in (1, 2)]
+    runs.append(write_trained(tmp_path, run_of("focal-2"), kept[:1]))
+    figure = draw(training.snapshots, sources_of(tmp_path, runs=runs))
     assert [axis.get_title("left") for axis in figure.axes] == ["epoch 2", ""]
-    reliability, shares = figure.axes[0].lines[0], figure.axes[1].lines[0]
-    np.testing.assert_allclose(reliability.get_xydata(), [[0.4, 0.0], [0.8, 0.5]])
+    accuracy, shares = figure.axes[0].lines[0], figure.axes[1].lines[0]
+    np.testing.assert_allclose(accuracy.get_xydata(), [[0.4, 0.0], [0.8, 0.5]])
     np.testing.assert_allclose(shares.get_xydata(), [[0.4, 25.0], [0.8, 75.0]])
 
 
-def test_places_without_runs_say_so():
-    assert "no snapshots" in figures_snapshots.snapshots({}).axes[0].texts[0].get_text()
-    assert isinstance(figures_training.training({}), Figure)
-    assert "No run" in figures_reliability.reliability([], ["none"]).axes[0].texts[0].get_text()
-    assert "No run" in figures_search.temperature([]).axes[0].texts[0].get_text()
+def test_bins_of_snapshots_with_few_samples_are_left_out(tmp_path):
+    few = {"epoch": 2, **BINS, "count": [19, 120]}
+    run = write_trained(tmp_path, run_of("ce"), [few])
+    figure = draw(training.snapshots, sources_of(tmp_path, runs=[run]))
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_xydata(), [[0.8, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (training.snapshots, "keeps no snapshots"),
+        (training.training, "No available run was trained here"),
+        (reliability.reliability, "No available run has reliability data"),
+    ],
+)
+def test_figures_without_runs_say_so(function, words, tmp_path):
+    figure = draw(function, sources_of(tmp_path, diagnostics=[]))
+    assert words in figure.axes[0].texts[0].get_text()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        scores.calibration_error,
+        scores.calibration_against_accuracy,
+        scores.selection_optimism,
+        search.temperature,
+    ],
+)
+def test_nothing_to_draw_is_none(function, tmp_path):
+    assert function(sources_of(tmp_path, metrics=score_rows()[:0], diagnostics=[])) is None
 
 
 @pytest.fixture
 def axis():
-    return figure_parts.panels(1)[1][0]
+    return style.panels(1)[1][0]
 
 
 def shown_ticks(axis):
@@ -161,8 +437,8 @@ def shown_ticks(axis):
 
 def test_a_drawn_zero_has_its_place_on_a_logarithmic_axis(axis):
     axis.plot([0.0, 0.02, 30.0], [1, 2, 3], "o")
-    figure_parts.plain_log(axis, "x")
-    drawn(axis.figure)
+    style.plain_log(axis, "x")
+    png(axis.figure)
     low, high = axis.get_xlim()
     assert low < 0
     assert high > 30
@@ -173,8 +449,8 @@ def test_a_drawn_zero_has_its_place_on_a_logarithmic_axis(axis):
 
 def test_a_panel_of_zeros_can_be_drawn(axis):
     axis.plot([0.0, 0.0], [1, 2], "o")
-    figure_parts.plain_log(axis, "x")
-    drawn(axis.figure)
+    style.plain_log(axis, "x")
+    png(axis.figure)
     assert axis.get_xlim()[0] < 0 < axis.get_xlim()[1]
 
 
@@ -189,51 +465,14 @@ def test_a_panel_of_zeros_can_be_drawn(axis):
 )
 def test_ticks_of_a_logarithmic_axis_are_few_and_plain(axis, values, ticks):
     axis.plot(values, [1, 2], "o")
-    figure_parts.plain_log(axis, "x")
+    style.plain_log(axis, "x")
     assert shown_ticks(axis) == pytest.approx(ticks)
 
 
 def test_panels_that_share_an_axis_share_its_zero():
-    _, axes = figure_parts.panels(2, sharey=True)
+    _, axes = style.panels(2, sharey=True)
     for axis, values in zip(axes, ([0.0, 1.0], [0.5, 2.0]), strict=True):
         axis.plot([1, 2], values)
-    figure_parts.plain_log(axes[1], "y")
+    style.plain_log(axes[1], "y")
     assert axes[0].get_yscale() == "symlog"
     assert axes[0].get_ylim()[0] < 0
-
-
-def optimism_rows(smallest):
-    return pd.DataFrame(
-        [
-            ("ts", "ece", 0.02, 0.03, 0.01),
-            ("ts", "ece", 0.011, 0.039, 0.028),
-            ("fts", "ece", smallest, 0.02, 0.02 - smallest),
-        ],
-        columns=["method", "criterion", "validation", "test", "optimism"],
-    )
-
-
-@pytest.mark.parametrize("smallest", [0.01, 0.0])
-def test_optimism_shows_every_point_and_its_legend_beside_them(smallest):
-    with figure_parts.house_style():
-        figure = figures_scores.optimism(optimism_rows(smallest))
-        drawn(figure)
-    (axis,) = figure.axes
-    legend, area = axis.get_legend().get_window_extent(), axis.get_window_extent()
-    assert legend.y1 < area.y0
-    assert legend.y0 > 0
-    for line in axis.lines:
-        for point in axis.transData.transform(line.get_xydata()):
-            assert area.padded(1).contains(*point)
-
-
-def test_a_score_that_calibration_leaves_shows_both_markers():
-    same = Summary(seeds=1, mean=0.1, std=None, temperature=None, gammas=None)
-    keys = [("none", "", "error"), ("none", "", "ece"), ("fts", "ece", "ece")]
-    with figure_parts.house_style():
-        figure = figures_scores.accuracy({("d", "m", "ce", *key): same for key in keys}, "ece", "ece")
-        drawn(figure)
-    points = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
-    below, above = sorted(points, key=lambda line: line.get_zorder())
-    assert below.get_markerfacecolor() == "white"
-    assert below.get_markersize() > above.get_markersize() + 2

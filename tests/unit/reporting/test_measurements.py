@@ -5,8 +5,9 @@ from focalcal.reporting.records.measurements import (
     COLUMNS,
     check_metrics,
     chosen_fits,
-    criterion_of,
     load_metrics,
+    rows_of_fits,
+    shown_fits,
     sorted_settings,
     summarise,
 )
@@ -74,12 +75,12 @@ def test_the_same_score_twice_is_an_error(frame):
     ("criteria", "chosen"), [({""}, ""), ({"nll", "ece"}, "ece"), ({"nll"}, "nll"), ({"nll", "adaece"}, None)]
 )
 def test_one_fit_represents_a_method(criteria, chosen):
-    assert criterion_of(criteria, "ece") == chosen
+    frame = pd.DataFrame([("ts", criterion) for criterion in criteria], columns=["method", "criterion"])
+    assert chosen_fits(frame, "ece") == ([] if chosen is None else [("ts", chosen)])
 
 
 def test_fits_come_in_the_catalogues_order():
     pairs = [
-        ("theirs", ""),
         ("psi", ""),
         ("fts", "nll"),
         ("fts", "ece"),
@@ -92,7 +93,6 @@ def test_fits_come_in_the_catalogues_order():
         ("fts", "ece"),
         ("fts-continuous", "nll"),
         ("psi", ""),
-        ("theirs", ""),
     ]
 
 
@@ -105,3 +105,31 @@ def test_settings_are_ordered_by_dataset_model_and_loss():
         ("a", "n", "focal-10"),
         ("b", "m", "ce"),
     ]
+
+
+def fits_frame(*pairs):
+    return pd.DataFrame(pairs, columns=["method", "criterion"]).assign(split="test", metric="ece")
+
+
+def test_a_method_is_represented_by_its_fit_of_the_criterion_or_its_only_one():
+    frame = fits_frame(
+        ("ts", "nll"),
+        ("ts", "ece"),
+        ("none", ""),
+        ("fts-continuous", "nll"),
+        ("fts", "nll"),
+        ("fts", "adaece"),
+    )
+    # FTS has two fits, of which none is by ECE.
+    assert chosen_fits(frame, "ece") == [("none", ""), ("ts", "ece"), ("fts-continuous", "nll")]
+
+
+def test_overviews_show_what_applies_to_every_model():
+    frame = fits_frame(("psi", ""), ("fts-line", "ece"), ("fts", "ece"), ("none", ""))
+    assert shown_fits(frame, "ece") == [("none", ""), ("fts", "ece")]
+
+
+def test_rows_of_fits_keep_their_columns_where_there_are_none():
+    frame = fits_frame(("ts", "nll"), ("ts", "ece"))
+    assert list(rows_of_fits(frame, [("ts", "ece")], "ece")["criterion"]) == ["ece"]
+    assert list(rows_of_fits(frame, [("ts", "ece")], "nll").columns) == list(frame.columns)

@@ -1,35 +1,56 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
-from matplotlib.image import imread
 
+from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.errors import UserError
-from focalcal.reporting.figures import recovery as recovery_figures
-from focalcal.reporting.figures import recovery_draw
-from focalcal.reporting.figures.curves import predictions_over_line, read_line
+from focalcal.reporting.figures import curves, recovery, reliability
 from focalcal.reporting.figures.style import house_style
-from focalcal.reporting.records.recovery import natural, read_settings
-from tests.unit.reporting.recovery_project import SIZES, write_project
-from workflow_scripts import recovery_figures as script
+from focalcal.reporting.products import PRODUCTS
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.write import build_products
+from tests.unit.reporting.recovery_project import SIZES, aggregate_project, write_project
 
 LOSSES = ["ce", "focal-1", "focal-5", "focal-1+ls-0.1", "flsd-53"]
+SETTINGS = {"metric": "ece", "criterion": "ece"}
+DECLARED = {product.name: product for product in PRODUCTS if product.kind == "figure"}
+OVER_ALL_RUNS = ["posterior_distance", "human_distance", "sample_size", "paradigms"]
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    results = tmp_path_factory.mktemp("project") / "results"
-    runs = write_project(results, LOSSES, noise=0.05)
+def results(tmp_path_factory):
+    """Return a results folder of focal minimisers with noise in their logits."""
+    folder = tmp_path_factory.mktemp("project") / "results"
+    write_project(folder, LOSSES, noise=0.05)
     # Noise grows as the training set shrinks, so that Psi is worse than TS where there are few samples.
     for train, noise in ((10, 1.5), (90, 0.01)):
-        name = f"gauss-3-{train}"
-        runs |= write_project(results, ["ce", "focal-5"], dataset=name, train=train, noise=noise)
-    return results, runs
+        write_project(folder, ["ce", "focal-5"], dataset=f"gauss-3-{train}", train=train, noise=noise)
+    aggregate_project(folder)
+    return folder
 
 
-@pytest.fixture(scope="module")
-def settings(project):
-    return read_settings(*project)
+def draw(results, name, dataset_model=""):
+    product = DECLARED[name]
+    with house_style():
+        return product.build(Sources(results, SETTINGS, dataset_model).of(product))
+
+
+def mean_score(results, loss, method, metric):
+    scores = Sources(results, SETTINGS).scores
+    return next(
+        score.mean
+        for (dataset, _, found, used, _, name), score in scores.items()
+        if (dataset, found, used, name) == ("gauss-3", loss, method, metric)
+    )
+
+
+def record_of(results, loss):
+    path = f"gauss-3/mlp/{loss}/seed1"
+    record = json.loads((results / "recovery" / path / "recovery.json").read_text())
+    return results / "runs" / path / "logits.npz", record
 
 
 def texts(figure):
@@ -40,134 +61,160 @@ def titles(figure):
     return [axis.get_title(loc) for axis in figure.axes for loc in ("left", "center") if axis.get_title(loc)]
 
 
-def drawn(name, settings, results):
-    with house_style():
-        return recovery_draw.figure_of(name, settings, results)
-
-
-def test_curves_are_the_predictions_at_the_test_points(project, settings):
-    results, _ = project
-    line = read_line(results / "data" / "gauss-3.npz")
+def test_curves_are_the_predictions_at_the_test_points(results):
+    line = curves.read_line(results / "data" / "gauss-3.npz")
     assert np.all(np.diff(line.x) >= 0)
     assert len(line.x) <= SIZES["test"]
-    setting = next(s for s in settings if (s.dataset, s.loss) == ("gauss-3", "focal-5"))
-    found = predictions_over_line(
-        line, results / "runs" / setting.paths[0] / "logits.npz", setting.records[0]
-    )
+    found = curves.predictions_over_line(line, *record_of(results, "focal-5"))
     assert list(found) == ["none", "ts", "psi"]
     # The logits have noise of 0.05, so that Psi is near the posterior and the raw prediction is not.
     assert np.abs(found["psi"] - line.posterior).mean() < 0.05
     assert np.abs(found["none"] - line.posterior).mean() > 0.1
 
 
-def test_curves_of_other_data_are_refused(project, settings):
-    results, _ = project
-    line = read_line(results / "data" / "gauss-3.npz")
+def test_curves_of_other_data_are_refused(results):
+    line = curves.read_line(results / "data" / "gauss-3.npz")
     other = type(line)(line.x, line.posterior[::-1].copy(), line.order)
-    setting = settings[-1]
     with pytest.raises(UserError, match="was not made from the prepared data beside it"):
-        predictions_over_line(other, results / "runs" / setting.paths[0] / "logits.npz", setting.records[0])
+        curves.predictions_over_line(other, *record_of(results, "ce"))
 
 
-def test_the_curves_figure_has_a_column_a_loss_and_its_numbers(project, settings):
-    results, _ = project
-    figure = drawn("curves/gauss-3/mlp", settings, results)
+def test_curves_have_a_column_per_loss_with_its_numbers(results):
+    figure = draw(results, "recovery_curves", "gauss-3/mlp")
     assert "Focal γ = 1,\nsmoothing 0.1" in titles(figure)  # noqa: RUF001
     assert len(figure.axes) == 3 * 6
-    setting = next(s for s in settings if (s.dataset, s.loss) == ("gauss-3", "focal-5"))
-    kl = setting.interval("psi", "kl_posterior").mean
-    assert any(f"KLD {kl:.4f}" in text for text in texts(figure))
+    kl, ece = (mean_score(results, "focal-5", "psi", name) for name in ("kl_posterior", "ece_10"))
+    assert f"KL {kl:.4f}\nECE {100 * ece:.2f} %" in texts(figure)
+    error = mean_score(results, "focal-5", "none", "error")
+    assert sum(text.startswith(f"error {100 * error:.1f} %") for text in texts(figure)) >= 1
     assert texts(figure).count("Ψ is the identity") == 1
     assert texts(figure).count("does not apply") == 1
+    assert figure.get_suptitle() == "gauss-3 · mlp, n = 2"
 
 
-def test_reliability_has_a_row_a_paradigm_and_a_column_a_gamma(project, settings):
-    results, _ = project
-    figure = drawn("reliability/gauss-3/mlp", settings, results)
-    assert titles(figure) == ["γ = 1", "γ = 5"]  # noqa: RUF001
+def test_reliability_has_a_row_per_paradigm_and_a_column_per_gamma(results):
+    figure = draw(results, "recovery_reliability", "gauss-3/mlp")
+    assert titles(figure) == ["training γ = 1", "training γ = 5"]  # noqa: RUF001
     labels = [axis.get_ylabel() for axis in figure.axes if axis.get_ylabel()]
     assert labels == ["Standard\naccuracy", "TS_FL\naccuracy", "LS\naccuracy"]
+    # Label smoothing was used with gamma 1 only.
     assert len(texts(figure)) == 5
-    assert all("ECE-raw" in text and "ECE-Ψ" in text for text in texts(figure))
+    error, *eces = (
+        100 * mean_score(results, "focal-1", method, metric)
+        for method, metric in (("none", "error"), ("none", "ece_10"), ("psi", "ece_10"))
+    )
+    assert (
+        texts(figure)[0] == f"error {error:.2f} %\nECE without Ψ {eces[0]:.2f} %\nECE with Ψ {eces[1]:.2f} %"
+    )
 
 
-def test_pooled_bins_weigh_seeds_by_their_samples(settings):
-    setting = next(s for s in settings if (s.dataset, s.loss) == ("gauss-3", "focal-1"))
-    count, confidence, accuracy = recovery_figures._pooled(setting, "none")
-    assert count.sum() == SIZES["test"]
-    assert np.all(confidence[count == 0] == 0)
-    error = setting.interval("none", "error").mean
-    assert (count * accuracy).sum() / count.sum() == pytest.approx(1 - error)
+def test_calibration_with_psi_has_a_panel_per_paradigm(results):
+    figure = draw(results, "paradigms")
+    names = [name for name in titles(figure) if name.startswith("gauss-3 · ")]
+    assert names == [f"gauss-3 · mlp, n = 2\n{paradigm}" for paradigm in ("Standard", "TS_FL", "LS")]
+    axis = figure.axes[titles(figure).index(names[0])]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["γ = 0", "γ = 1", "γ = 5"]  # noqa: RUF001
+    heights = np.concatenate([np.asarray(points.get_offsets())[:, 1] for points in axis.collections])
+    rows = Sources(results, SETTINGS).metrics
+    rows = rows[(rows["dataset"] == "gauss-3") & (rows["split"] == "test") & (rows["metric"] == "ece_10")]
+    drawn = rows[rows["method"].isin(["none", "psi"]) & rows["loss"].isin(["ce", "focal-1", "focal-5"])]
+    np.testing.assert_allclose(sorted(heights), sorted(100 * drawn["value"]))
+    assert [text.get_text() for text in figure.legends[0].texts] == ["without Ψ", "with Ψ"]
 
 
-def test_box_plots_have_a_panel_a_paradigm(project, settings):
-    results, _ = project
-    names = titles(drawn("paradigms", settings, results))
-    assert [name for name in names if name.startswith("gauss-3, ")] == [
-        "gauss-3, mlp, Standard",
-        "gauss-3, mlp, TS_FL",
-        "gauss-3, mlp, LS",
+def test_medians_and_quartiles_over_seeds(tmp_path):
+    rows = [
+        ("d", "m", "focal-2", seed, method, "", 2.0, 1.0, "test", "ece_10", value * scale)
+        for seed, value in enumerate((0.1, 0.2, 0.3, 0.4, 0.9))
+        for method, scale in (("none", 1.0), ("psi", 0.5))
     ]
+    metrics = pd.DataFrame(rows, columns=list(COLUMNS))
+    with house_style():
+        (axis,) = recovery.paradigms(Sources(tmp_path, SETTINGS, cache={"metrics": metrics})).axes
+    medians = {line.get_marker(): line.get_ydata() for line in axis.lines if line.get_marker() in {"o", "^"}}
+    np.testing.assert_allclose(medians["o"], [30])
+    np.testing.assert_allclose(medians["^"], [15])
+    ends = [sorted(line.get_ydata()) for line in axis.lines if len(line.get_ydata()) == 2]
+    np.testing.assert_allclose(sorted(ends), [[10, 20], [20, 40]])
 
 
-def test_models_are_in_the_order_of_their_size():
-    names = ["resnet110", "resnet8", "resnet44", "resnet20", "mlp"]
-    expected = ["mlp", "resnet8", "resnet20", "resnet44", "resnet110"]
-    assert sorted(names, key=natural) == expected
-
-
-def test_the_sweep_joins_sizes_of_one_base(project, settings):
-    results, _ = project
-    figure = drawn("sample_size", settings, results)
+def test_the_sweep_joins_sizes_of_one_base(results):
+    figure = draw(results, "sample_size")
     assert titles(figure) == [
-        "gauss-3, mlp, Cross-entropy",
-        "gauss-3, mlp, Focal γ = 5",  # noqa: RUF001
+        "gauss-3 · mlp, n = 2\nCross-entropy",
+        "gauss-3 · mlp, n = 2\nFocal γ = 5",  # noqa: RUF001
     ]
-    sizes = [line.get_xdata() for line in figure.axes[1].lines if len(line.get_xdata()) == 3]
-    assert all(list(size) == [10, 30, 90] for size in sizes)
-    assert texts(figure) == ["Ψ ahead of TS from 30"]
+    lines = [[line for line in axis.lines if len(line.get_xdata()) == 3] for axis in figure.axes]
+    # For cross-entropy Psi is the identity and not drawn.
+    assert [len(found) for found in lines] == [2, 3]
+    assert all(list(line.get_xdata()) == [10, 30, 90] for line in lines[1])
+    assert texts(figure) == ["Ψ closer than TS from 30"]
 
 
-def test_psi_takes_over_where_it_stays_ahead(settings):
-    swept = [s for s in settings if s.loss == "focal-5"]
-    swept.sort(key=lambda s: s.training_samples)
-    assert [s.training_samples for s in swept] == [10, 30, 90]
-    assert recovery_figures.takeover(swept) == 30
-    assert recovery_figures.takeover(swept[:1]) is None
-    ordered = [swept[1], swept[0], swept[2]]
-    # Ahead, behind, ahead: only the last counts.
-    assert recovery_figures.takeover(ordered) == 90
+@pytest.mark.parametrize(
+    ("psi", "takeover"),
+    [
+        ((0.3, 0.1, 0.1), 30),
+        ((0.1, 0.1, 0.1), 10),
+        # Ahead, behind, ahead: only the last counts.
+        ((0.1, 0.3, 0.1), 90),
+        ((0.1, 0.1, 0.3), None),
+        ((0.1, 0.1, 0.2), None),
+    ],
+)
+def test_psi_takes_over_where_it_stays_ahead(psi, takeover):
+    sides = {"psi": psi, "ts": (0.2, 0.2, 0.2)}
+    rows = [
+        {"size": size, "method": method, "value": value + shift}
+        for method, values in sides.items()
+        for size, value in zip((10, 30, 90), values, strict=True)
+        for shift in (-0.01, 0.01)
+    ]
+    assert recovery.takeover(pd.DataFrame(rows)) == takeover
 
 
-@pytest.mark.parametrize("name", ["posterior", "human"])
-def test_distances_are_drawn_by_loss(name, project, settings):
-    results, _ = project
-    figure = drawn(name, settings, results)
+def test_without_psi_nothing_takes_over():
+    assert recovery.takeover(pd.DataFrame([{"size": 10, "method": "ts", "value": 0.1}])) is None
+
+
+@pytest.mark.parametrize("name", ["posterior_distance", "human_distance"])
+def test_distances_are_drawn_by_loss(name, results):
+    figure = draw(results, name)
     first = figure.axes[0]
-    labels = [label.get_text() for label in first.get_xticklabels()]
+    labels = [label.get_text() for label in first.get_yticklabels()]
     assert labels[:2] == ["Cross-entropy", "Focal γ = 1"]  # noqa: RUF001
-    assert [text.get_text() for text in figure.legends[0].texts] == [
-        "raw",
-        "TS (log-loss)",
-        "FTS (log-loss)",
-        "Ψ",
-    ]
+    assert first.get_title("left") == "gauss-3 · mlp, n = 2"
+    names = [METHODS[method].label for method in ("none", "ts", "fts", "psi")]
+    assert [text.get_text() for text in figure.legends[0].texts] == names
+    metric = {"posterior_distance": "kl_posterior", "human_distance": "kl_human"}[name]
+    (means,) = [line for line in first.lines if line.get_marker() == METHODS["fts"].marker]
+    expected = [mean_score(results, loss, "fts", metric) for loss in ("ce", "focal-1")]
+    np.testing.assert_allclose(means.get_xdata()[:2], expected)
 
 
-@pytest.mark.parametrize("name", ["posterior", "sample_size", "paradigms", "human", "reliability/a/b"])
+@pytest.mark.parametrize("name", OVER_ALL_RUNS)
 def test_without_runs_a_figure_says_so(name, tmp_path):
-    assert len(texts(drawn(name, [], tmp_path))) == 1
+    cache = {"metrics": pd.DataFrame(columns=list(COLUMNS)), "runs": []}
+    with house_style():
+        figure = DECLARED[name].build(Sources(tmp_path, SETTINGS, cache=cache).of(DECLARED[name]))
+    assert len(texts(figure)) == 1
 
 
-def test_an_unknown_name_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="figure 'pictures' is unknown; known: posterior, sample_size"):
-        recovery_draw.figure_of("pictures", [], tmp_path)
+def test_reliability_without_a_known_gamma_says_so(results):
+    assert reliability.recovery_reliability(
+        Sources(results, SETTINGS, "gauss-3/mlp", cache={"runs": [], "recovery": []})
+    ).axes[0].texts[0].get_text() == (
+        "No available run was trained with focal loss of one known gamma above 0."
+    )
 
 
-def test_the_entry_point_writes_both_formats(project, tmp_path):
-    results, runs = project
-    spec = {"runs": runs, "figures": ["posterior"]}
-    script.main(["--spec", json.dumps(spec), "--results", str(results), "--output", str(tmp_path)])
-    assert (tmp_path / "posterior.pdf").read_bytes().startswith(b"%PDF")
-    image = imread(tmp_path / "posterior.png")
-    assert image.std() > 0.01
+def test_the_same_figure_has_the_same_bytes(results, tmp_path):
+    contents = []
+    for part in ("first", "second"):
+        folder = tmp_path / part
+        folder.mkdir()
+        (folder / "tables").symlink_to(results / "tables")
+        build_products(folder, ["posterior_distance", "paradigms"], "figure", SETTINGS)
+        contents.append([path.read_bytes() for path in sorted((folder / "figures").iterdir())])
+    assert len(contents[0]) == 4
+    assert contents[0] == contents[1]

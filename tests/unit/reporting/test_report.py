@@ -153,19 +153,6 @@ def test_numbers_are_sorted_by_value(made):
     assert '<td>train</td><td class="n" data-v="4">4</td><td class="n" data-v="6.0">6 s</td>' in text
 
 
-def test_bound_hits_count_the_fits_of_the_runs_that_succeeded(tmp_path):
-    made = MadeResults(tmp_path, BLOCKS, failed=["gauss-3/mlp/ce/seed2"])
-    made.write_runs()
-    made.write_tables()
-    paths = sorted((made.results / "calibration").rglob("fits.json"))
-    fits = [json.loads(path.read_text())["fits"] for path in paths if "ce/seed2" not in path.as_posix()]
-    searched = [fit for run in fits for fit in run if fit["criterion"]]
-    stopped = sum("gamma" in fit["boundaries"] for fit in searched)
-    assert 0 < stopped < len(searched)
-    text = (made.results / "tables" / "bound_hits.html").read_text(encoding="utf-8")
-    assert f"Of {len(searched)} fits, {stopped} stopped at an end of what was searched." in text
-
-
 def test_missing_runs_are_told(made):
     contents = contents_of(made, runs=[{**BLOCKS[0], "seeds": [1, 2, 3]}])
     missing = [run["path"] for run in contents.runs if run["status"] == "missing"]

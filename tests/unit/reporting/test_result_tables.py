@@ -10,10 +10,20 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.reporting.statistics.comparisons import compared_pairs
 from focalcal.reporting.statistics.headline import headline
+from tests.e2e.made_results import MadeResults
 from tests.unit.reporting.made_sources import bold, build, column, csv_rows, metrics_of, texts
 
 G = "\N{GREEK SMALL LETTER GAMMA}"
 MINUS = "\N{MINUS SIGN}"
+MADE_BLOCKS = [
+    {
+        "datasets": ["gauss-3"],
+        "models": ["mlp"],
+        "losses": ["ce", "focal-2"],
+        "seeds": [1, 2],
+        "recipe": "quickstart",
+    }
+]
 
 
 def rows(dataset, loss, seed, scores, metric="ece", split="test"):
@@ -313,3 +323,16 @@ class TestHeadline:
 
     def test_without_fts_nothing_is_compared(self, frame):
         assert headline(frame[frame["method"] != "fts"], "ece", "ece")["comparison"] is None
+
+
+def test_bound_hits_count_the_fits_of_the_runs_that_succeeded(tmp_path):
+    made = MadeResults(tmp_path, MADE_BLOCKS, failed=["gauss-3/mlp/ce/seed2"])
+    made.write_runs()
+    made.write_tables()
+    paths = sorted((made.results / "calibration").rglob("fits.json"))
+    fits = [json.loads(path.read_text())["fits"] for path in paths if "ce/seed2" not in path.as_posix()]
+    searched = [fit for run in fits for fit in run if fit["criterion"]]
+    stopped = sum("gamma" in fit["boundaries"] for fit in searched)
+    assert 0 < stopped < len(searched)
+    text = (made.results / "tables" / "bound_hits.html").read_text(encoding="utf-8")
+    assert f"Of {len(searched)} fits, {stopped} stopped at the boundary of the search grid." in text

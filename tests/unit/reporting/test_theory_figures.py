@@ -1,0 +1,104 @@
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from focalcal.reporting.figures import theory_k24, theory_others, theory_parts
+from focalcal.reporting.figures.style import house_style
+from focalcal.reporting.products import PRODUCTS
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.write import build_products
+
+THEORY = [product for product in PRODUCTS if product.stage == "theory"]
+GAMMAS = (0.5, 1.0, 2.0, 3.0, 10.0)
+
+
+def matching_table():
+    """Return temperatures 1 / (gamma + 1), so that 1/T is a line; K24's box has a gamma of its own."""
+    rows = [
+        {"classes": classes, "max_logit": box, "gamma": gamma, "max_error": gamma * classes / 1000}
+        for classes, box, gamma in itertools.product((2, 3, 4), (2.0, 5.0), GAMMAS)
+    ]
+    rows += [{"classes": c, "max_logit": 5.0, "gamma": 12.0, "max_error": 0.9} for c in (2, 3, 4)]
+    table = pd.DataFrame(rows)
+    return table.assign(temperature=1 / (table["gamma"] + 1), inverse_temperature=table["gamma"] + 1)
+
+
+def linear_model_tables():
+    keys = list(itertools.product((0.1, 0.5), (0, 1), ("ce", "focal-1")))
+    models = [(*key, 2.0 - (key[2] == "focal-1"), 0.1) for key in keys]
+    history = [(*key, step, key[1] + step, 2.0 * step) for key in keys for step in (1, 10, 100)]
+    columns = ["spread", "seed", "loss"]
+    return (
+        pd.DataFrame(models, columns=[*columns, "weight_1", "weight_2"]),
+        pd.DataFrame(history, columns=[*columns, "step", "weight_norm", "logit_norm"]),
+    )
+
+
+@pytest.fixture
+def tables():
+    gamma = np.array(GAMMAS)
+    bounds = {"gamma": gamma, "max_logit": 20.0}
+    for name, width in (("theory", 0.1), ("line", 0.05), ("tightest", 0.02)):
+        bounds |= {f"{name}_low": 1 / (gamma + 1), f"{name}_high": 1 / (gamma + 1) + width}
+    model, history = linear_model_tables()
+    return {
+        "bounds": pd.DataFrame(bounds),
+        "matching": matching_table(),
+        "linear_model": model,
+        "linear_model_history": history,
+    }
+
+
+@pytest.mark.parametrize("product", THEORY, ids=lambda product: product.name)
+def test_every_figure_is_drawn_from_what_it_declares(product, tables, tmp_path):
+    with house_style():
+        figure = product.build(Sources(tmp_path, {}, cache=tables).of(product))
+    assert all(axis.get_title(loc="left") for axis in figure.axes if axis.get_label() != "<colorbar>")
+    assert all(axis.has_data() for axis in figure.axes)
+
+
+def test_figures_are_in_the_order_of_the_papers():
+    names = [product.name for product in THEORY]
+    assert names == [
+        *(f"k24_fig{number}" for number in range(1, 8)),
+        *("c21_fig1", "c21_fig2", "m20_fig4a", "m20_fig5", "m20_fig6", "m20_fig7"),
+        *("sharp_bounds", "box_sensitivity"),
+    ]
+
+
+def test_the_closest_temperature_is_that_of_the_papers_box(tables, tmp_path):
+    tables["matching"].loc[tables["matching"]["max_logit"] != 5.0, "temperature"] = np.nan
+    assert theory_parts.closest_temperature(Sources(tmp_path, {}, cache=tables), 3, 1.0) == 0.5
+
+
+def test_boxes_are_compared_at_the_gammas_they_share(tables, tmp_path):
+    left, right = theory_k24.box_sensitivity(Sources(tmp_path, {}, cache=tables)).axes
+    slope, intercept = left.lines[:2]
+    np.testing.assert_allclose(slope.get_xydata(), [[2, 1], [5, 1]])
+    np.testing.assert_allclose(intercept.get_ydata(), [1, 1])
+    # The error at gamma 12, which only K24's box has, is left out.
+    np.testing.assert_allclose(right.lines[0].get_ydata(), [2, 2])
+
+
+def test_norms_are_those_of_the_middle_spread_with_their_range(tables, tmp_path):
+    tables["linear_model_history"].loc[lambda rows: rows["spread"] == 0.1, "weight_norm"] = np.nan
+    _, right = theory_others.m20_fig5(Sources(tmp_path, {}, cache=tables)).axes
+    np.testing.assert_allclose(right.lines[0].get_xydata(), [[1, 1.5], [10, 10.5], [100, 100.5]])
+    band = right.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (1, 101)
+
+
+def test_figures_are_written_in_both_formats(tmp_path):
+    build_products(tmp_path, ["m20_fig7"], "figure", {})
+    assert (tmp_path / "figures" / "m20_fig7.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "figures" / "m20_fig7.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_theory_figures_do_without_seaborn():
+    modules = sorted({product.module.removesuffix(".py").replace("/", ".") for product in THEORY})
+    code = f"import {', '.join(modules)}, sys; assert 'seaborn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
