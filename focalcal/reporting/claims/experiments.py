@@ -18,7 +18,7 @@ from focalcal.calibration.relation import prediction_error
 from focalcal.common.checks import Check
 from focalcal.reporting.records.measurements import RUN, SCORE, SETTING
 from focalcal.reporting.records.published import CELL
-from focalcal.training.catalogue import psi_gamma
+from focalcal.training.catalogue import training_gamma
 
 DATASET_MODEL = ["dataset", "model"]
 FEWEST_GAMMAS = 3
@@ -279,4 +279,4 @@ def _published_cells(frame: pd.DataFrame, published: pd.DataFrame) -> Iterator[C
 
 def _gamma(loss: str) -> float | None:
     """Return the gamma of focal loss or cross-entropy (0) without smoothing; None for any other loss."""
-    return psi_gamma(loss) if loss == "ce" or (loss.startswith("focal-") and "+" not in loss) else None
+    return training_gamma(loss) if loss == "ce" or (loss.startswith("focal-") and "+" not in loss) else None
