@@ -65,7 +65,7 @@ def ranking_of(frame: pd.DataFrame, metric: str, criterion: str) -> Ranking | No
     return rank_methods(matrix.to_numpy(), list(matrix.columns))
 
 
-def selection_optimism(frame: pd.DataFrame) -> pd.DataFrame:
+def optimism_by_run(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the score of each chosen fit on the validation data it was chosen on, and on test data.
 
     One row per run, method and criterion: the score is the criterion's own metric, and optimism is test minus
@@ -75,11 +75,3 @@ def selection_optimism(frame: pd.DataFrame) -> pd.DataFrame:
     scores = rows.pivot_table(index=[*RUN, "method", "criterion"], columns="split", values="value")
     scores = scores.reindex(columns=["val", "test"]).dropna().rename(columns={"val": "validation"})
     return scores.assign(optimism=scores["test"] - scores["validation"]).reset_index()
-
-
-def mean_optimism(optimism: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean validation score, test score and optimism of each method and criterion, with runs."""
-    grouped = optimism.groupby(["method", "criterion"])
-    table = grouped[["validation", "test", "optimism"]].mean()
-    table.insert(0, "runs", grouped.size())
-    return table.reset_index()

@@ -3,7 +3,7 @@
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.comparisons import mean_optimism, selection_optimism
+from focalcal.reporting.statistics.comparisons import optimism_by_run
 from focalcal.reporting.tables.columns import finer_column, number_column
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import MINUS
@@ -23,17 +23,21 @@ OPTIMISM_NOTE = (
 )
 def optimism(sources: Sources) -> Table | None:
     """Return validation score, test score and their difference by calibrator and criterion."""
-    found = mean_optimism(selection_optimism(sources.metrics))
-    if found.empty:
+    runs = optimism_by_run(sources.metrics)
+    if runs.empty:
         return None
-    names = {name: f"{name}_mean" for name in ("validation", "test", "optimism")}
-    frame = found.rename(columns={"runs": "runs_count", **names})
+    frame = runs.groupby(["method", "criterion"], as_index=False).agg(
+        runs_count=("seed", "size"),
+        validation_mean=("validation", "mean"),
+        test_mean=("test", "mean"),
+        optimism_mean=("optimism", "mean"),
+    )
     return Table(
         title="Scores of chosen fits on validation and on test data, mean over runs",
         frame=frame.assign(
-            method=[METHODS[method].label for method in found["method"]],
-            criterion=[METRICS[criterion].heading for criterion in found["criterion"]],
-            _metric=found["criterion"],
+            _metric=frame["criterion"],
+            method=[METHODS[method].label for method in frame["method"]],
+            criterion=[METRICS[criterion].heading for criterion in frame["criterion"]],
         ),
         columns=(
             Column("Calibrator", "method"),

@@ -86,11 +86,6 @@ def test_selection_optimism():
         rows("digits", "ce", 1, {FTS: 0.06}),
     )
     data.loc[len(data)] = ("digits", "mlp", "ce", "0", "ts", "ece", 0.0, 1.5, "test", "nll", 0.7)
-    table = comparisons.selection_optimism(data)
+    table = comparisons.optimism_by_run(data)
     assert table[["seed", "method"]].to_numpy().tolist() == [["0", "fts"], ["0", "ts"], ["1", "fts"]]
     assert table["optimism"].tolist() == pytest.approx([0.04, 0.01, -0.01])
-    means = comparisons.mean_optimism(table)
-    assert means.to_numpy().tolist() == [
-        ["fts", "ece", 2, pytest.approx(0.06), pytest.approx(0.075), pytest.approx(0.015)],
-        ["ts", "ece", 1, pytest.approx(0.10), pytest.approx(0.11), pytest.approx(0.01)],
-    ]
