@@ -3,7 +3,7 @@
 The frame is the CSV. Columns whose names begin with an underscore serve formats only and are not written.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -77,26 +77,19 @@ class Table:
         return [list(self._cells(members, merged)) for _, members in rows]
 
     def _cells(self, rows: Iterable[Row], merged: bool) -> Iterator[list[Cell]]:
-        above: list[str] = []
+        above = [None] * len(self.columns)
         for row in rows:
             texts = [
                 column.text(row) if callable(column.text) else row[column.text] for column in self.columns
             ]
-            yield [
-                Cell("") if hidden else _cell(column, row, text)
-                for column, text, hidden in zip(
-                    self.columns, texts, self._repeated(texts, above), strict=True
-                )
-            ]
-            above = texts if merged else []
-
-    def _repeated(self, texts: Sequence[str], above: Sequence[str]) -> Iterator[bool]:
-        """Yield for each cell whether it repeats the row above; a change shows merged columns after it."""
-        same = bool(above)
-        for index, column in enumerate(self.columns):
-            if column.merge:
-                same = same and texts[index] == above[index]
-            yield column.merge and same
+            cells, repeats = [], merged
+            for column, text, previous in zip(self.columns, texts, above, strict=True):
+                if column.merge:
+                    # A change shows the merged columns to its right again.
+                    repeats = repeats and text == previous
+                cells.append(Cell("") if column.merge and repeats else _cell(column, row, text))
+            yield cells
+            above = texts
 
 
 def _cell(column: Column, row: Row, text: str) -> Cell:
