@@ -54,7 +54,7 @@ def merged_config(overlay=None):
 
 
 def tiny_recipe():
-    """Return the quickstart recipe, but for two epochs."""
+    """Return the quickstart recipe with two epochs."""
     shorter = {"epochs": 2, "gamma_milestones": [1, 2], "snapshot_epochs": [1, 2]}
     return {**merged_config()["recipes"]["quickstart"], **shorter}
 

@@ -60,7 +60,7 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
 
 
 def context_of(spec: Mapping[str, Any]) -> Context:
-    """Return what a spec tells its calibrators."""
+    """Return the context of a spec's calibrators."""
     return Context(
         training_gamma=spec["run"]["gamma"],
         gammas=tuple(float(gamma) for gamma in spec["gammas"]),

@@ -1,4 +1,4 @@
-"""The datasets by name, standard library only: what each is, what its config may change, what a job is told.
+"""The datasets by name: definition, settings and job specs. Standard library only.
 
 There is one TOML file per dataset in the folder `registry/`. A user's own dataset needs none: it is described
 in the config (`folder`, `npz`) or by a Python file `datasets/NAME.py`. With `base` the config gives a

@@ -12,7 +12,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def render(template: str, **context: Any) -> str:
-    """Return a template filled with values; a name that it uses and nobody gives is an error."""
+    """Return a template filled with values; a missing value is an error."""
     return _environment().get_template(template).render(**context)
 
 

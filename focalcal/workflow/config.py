@@ -68,7 +68,7 @@ class LogitsEntry(Section):
     model: Name
     """Name of the model as tables show it."""
     loss: Name
-    """Loss the model was trained with; an id like focal-2 tells Psi its gamma."""
+    """Loss the model was trained with; Psi takes its gamma from an id such as focal-2."""
     seed: Seed
     """Seed of the run; it keeps several runs of one model apart."""
     kind: Literal["logits", "probabilities"] = "logits"
