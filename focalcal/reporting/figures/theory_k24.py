@@ -18,12 +18,11 @@ from focalcal.reporting.figures.theory_parts import (
     PUBLISHED,
     closest_temperature,
     columns,
-    decades,
+    gamma_lines,
     matches,
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.text import format_short
 from focalcal.theory.bounds import critical_gamma, logit_slope, minimising_logit
 from focalcal.theory.checks import binary_rows
 from focalcal.theory.matching import linear_fit
@@ -56,17 +55,14 @@ def k24_fig1(_sources: Sources) -> Figure:
     left.plot(q, -np.log(q), color=BLACK, label="cross-entropy")
     for gamma in (0.5, 3.0):
         color = GAMMA_STYLES[gamma][0]
-        proper = proper_loss(binary_rows(q), gamma)[:, 0]
         left.plot(q, focal_loss(q, gamma), color=color, linestyle="--", label=f"focal, γ = {gamma:g}")
+        proper = proper_loss(binary_rows(q), gamma)[:, 0]
         left.plot(q, proper, color=color, label=f"proper part, γ = {gamma:g}")
     left.set(
-        xlabel="predicted probability of the true class", ylabel="loss", ylim=(0, 4), title="Proper part"
+        xlabel="predicted probability of the true class", ylabel="loss", title="Proper part", ylim=(0, 4)
     )
     left.legend()
-    styles = {-0.5: (GREY, ":"), **{gamma: GAMMA_STYLES[gamma] for gamma in (0.0, 0.5, 1.0, 3.0, 7.0)}}
-    for gamma, (color, line) in styles.items():
-        mapped = psi(binary_rows(q), gamma)[:, 0]
-        right.plot(q, mapped, color=color, linestyle=line, label=f"γ = {format_short(gamma)}")
+    gamma_lines(right, q, lambda q, gamma: psi(binary_rows(q), gamma)[:, 0], (-0.5, 0, 0.5, 1, 3, 7))
     right.set(xlabel="predicted probability", ylabel="calibrated probability", title="Focal calibration map")
     right.set_aspect("equal")
     right.legend()
@@ -186,14 +182,13 @@ def sharp_bounds(_sources: Sources) -> Figure:
         left.plot(s, logit_slope(s, gamma) - gamma - 1, color=color, linestyle=line, label=f"γ = {gamma:g}")
         left.plot([max(touching, s[0])], [least], marker="o", color=color)
     left.set(xlabel="logit s", ylabel="c(s) − (γ + 1)", title="Slope of the map; dots: infimum")
-    decades(left)
+    plain_log(left, "x")
     left.legend()
     gammas = np.linspace(0.05, 12, 240)
     right.plot(gammas, [minimising_logit(gamma) for gamma in gammas], color=BLUE)
     right.axvline(critical_gamma(), color=GREEN, linewidth=1, linestyle="-.")
-    right.text(
-        critical_gamma() - 0.25, 1.5, f"critical γ = {critical_gamma():.6f}\n(proved)", ha="right", fontsize=8
-    )
+    text = f"critical γ = {critical_gamma():.6f}\n(proved)"
+    right.text(critical_gamma() - 0.25, 1.5, text, ha="right", fontsize=8)
     right.set(xlabel="γ", ylabel="logit at which c(s) is least", title="Where the bound touches")
     return drawn
 

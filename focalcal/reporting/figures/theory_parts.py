@@ -1,15 +1,29 @@
 """What the theory figures share: styles, axes, and the temperatures that match the focal map."""
 
+from collections.abc import Callable, Iterable
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from focalcal.reporting.figures.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    panels,
+)
 from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.text import format_short
+from focalcal.training.appearance import GAMMA
 
 GAMMA_STYLES = {
+    -0.5: (GREY, ":"),
     0.0: (BLACK, "-"),
     0.5: (SKY, "--"),
     1.0: (BLUE, "-"),
@@ -31,18 +45,17 @@ PAPER_BOX = 5.0
 """Half width of K24's box of logits."""
 
 
-def columns(count: int) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `count` axes beside each other, each of a column's width."""
-    drawn = Figure(figsize=(3.9 * count, 3.3))
-    return drawn, np.atleast_1d(drawn.subplots(1, count)).tolist()
+columns = partial(panels, width=3.9, height=3.0)
+"""Returns a figure with so many axes beside each other, each of a column's width, and the axes."""
 
 
-def decades(axis: Axes) -> None:
-    """Make the horizontal axis logarithmic with a plain number at each power of ten."""
-    axis.set_xscale("log")
-    axis.xaxis.set_major_locator(LogLocator(subs=(1,)))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.xaxis.set_minor_formatter(NullFormatter())
+def gamma_lines(axis: Axes, x: np.ndarray, function: Callable, gammas: Iterable[float]) -> None:
+    """Draw function(x, gamma) over x for each gamma, in its style and with its label."""
+    for gamma in gammas:
+        color, line = GAMMA_STYLES[gamma]
+        axis.plot(
+            x, function(x, gamma), color=color, linestyle=line, label=f"{GAMMA} = {format_short(gamma)}"
+        )
 
 
 def matches(sources: Sources, classes: int) -> pd.DataFrame:
