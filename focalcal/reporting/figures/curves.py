@@ -58,7 +58,6 @@ class InputLine:
     "true posterior (nats) and ECE are means over n seeds; no method changes the error.",
     inputs=("runs", "metrics", "recovery", "logits", "data", "data_records"),
     scope="dataset and model",
-    stage="recovery",
     when="one-dimensional",
 )
 def recovery_curves(sources: Sources) -> Figure | None:

@@ -6,12 +6,7 @@ from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.reliability import SIDES
-from focalcal.reporting.figures.scores import (
-    by_dataset_model,
-    panels_by_loss,
-    points_by_loss,
-    points_by_method,
-)
+from focalcal.reporting.figures.scores import by_dataset_model, panels_by_loss, points_by_method
 from focalcal.reporting.figures.style import (
     GREY,
     legend_below,
@@ -42,7 +37,6 @@ COMPARED = (("none", ""), ("ts", "nll"), ("fts", "nll"), ("psi", ""))
     "fitted by log-loss, Ψ uses the training gamma. Large points are means over n seeds, small ones single "
     "seeds.",
     inputs=("metrics",),
-    stage="recovery",
     when="posterior known",
 )
 def posterior_distance(sources: Sources) -> Figure:
@@ -58,7 +52,6 @@ def posterior_distance(sources: Sources) -> Figure:
     "fitted by log-loss, Ψ uses the training gamma. Large points are means over n seeds, small ones single "
     "seeds.",
     inputs=("metrics",),
-    stage="recovery",
     when="human labels",
 )
 def human_distance(sources: Sources) -> Figure:
@@ -70,9 +63,8 @@ def _distance_figure(sources: Sources, metric: str, label: str) -> Figure:
     rows = rows_of_fits(sources.metrics, COMPARED, metric)
     if rows.empty:
         return message_figure("No available run has a posterior to compare with.")
-    drawn, axes = panels_by_loss(rows)
-    for axis, here in axes:
-        points_by_loss(axis, here, label, spread=False)
+    drawn, axes = panels_by_loss(rows, label, errorbar=None)
+    for axis, _ in axes:
         plain_log(axis, "x")
     legend_below(drawn, method_handles(method for method, _ in COMPARED))
     return drawn
@@ -85,7 +77,6 @@ def _distance_figure(sources: Sources, metric: str, label: str) -> Figure:
     caption="Mean divergence KL(posterior || prediction) by number of training samples, one panel per loss. "
     "Lines are means over n seeds, bands their range. TS is fitted by log-loss.",
     inputs=("runs", "metrics", "data_records"),
-    stage="recovery",
     when="sample-size sweep",
 )
 def sample_size(sources: Sources) -> Figure:
@@ -155,7 +146,6 @@ def takeover(rows: pd.DataFrame) -> int | None:
     "(Standard: as trained; TS_FL: temperature fitted by focal loss; LS: label smoothing). Large points "
     "are medians over n seeds, bars join the quartiles, small points are single seeds.",
     inputs=("metrics",),
-    stage="recovery",
 )
 def paradigms(sources: Sources) -> Figure:
     """Return the ECE with and without Psi by training gamma."""

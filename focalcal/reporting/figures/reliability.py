@@ -148,7 +148,6 @@ def reliability(sources: Sources) -> Figure:
     "one column per training gamma. Open points: fewer than 20 samples per run.",
     inputs=("runs", "recovery"),
     scope="dataset and model",
-    stage="recovery",
 )
 def recovery_reliability(sources: Sources) -> Figure:
     """Return the diagrams of one dataset and model with and without Psi."""

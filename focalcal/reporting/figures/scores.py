@@ -53,14 +53,12 @@ def calibration_error(sources: Sources) -> Figure | None:
     if rows.empty:
         return None
     rows = rows.assign(value=rows["value"] * METRICS[sources.metric].factor)
-    drawn, axes = panels_by_loss(rows)
-    papers: set[str] = set()
+    label = f"test {METRICS[sources.metric].inline}, lower is better"
+    drawn, axes = panels_by_loss(rows, label, strips=False, errorbar=_deviation)
     for axis, here in axes:
-        points_by_loss(axis, here, f"test {METRICS[sources.metric].inline}, lower is better", spread=True)
-        papers |= _published_points(axis, here, sources.published)
+        _published_points(axis, here, sources.published)
         plain_log(axis, "x")
-    printed = {f"{paper}, printed": _published_marker(paper) for paper in sorted(papers)}
-    legend_below(drawn, method_handles(methods_in(rows)) | printed)
+    legend_below(drawn, method_handles(methods_in(rows)))
     return drawn
 
 
@@ -162,27 +160,24 @@ def methods_in(rows: pd.DataFrame) -> list[str]:
     return [method for method in METHODS if method in found]
 
 
-def panels_by_loss(rows: pd.DataFrame) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """Return a figure with axes and rows of each dataset and model, tall enough for its losses."""
-    groups = by_dataset_model(rows).values()
-    tallest = max(here["loss"].nunique() for here in groups)
+def panels_by_loss(
+    rows: pd.DataFrame, label: str, **options: Any
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """Return a figure of column `value`, and the axis and rows of each dataset and model.
+
+    Each panel has one row per loss; the options are those of `points_by_method`.
+    """
+    groups = by_dataset_model(rows)
+    tallest = max(here["loss"].nunique() for here in groups.values())
     height = 0.75 + tallest * max(0.36, 0.11 * len(methods_in(rows)))
     drawn, axes = panels(len(groups), width=3.7, height=height)
-    return drawn, list(zip(axes, groups, strict=True))
-
-
-def points_by_loss(axis: Axes, rows: pd.DataFrame, label: str, *, spread: bool) -> None:
-    """Draw the means of one dataset and model: one row per loss, colour and marker by method.
-
-    With `spread`, bars are one standard deviation over seeds; otherwise every seed is a small point.
-    """
-    losses = sorted(set(rows["loss"]), key=loss_order)
-    errorbar = _deviation if spread else None
-    points_by_method(axis, rows, y="loss", order=losses, strips=not spread, errorbar=errorbar, capsize=0.1)
-    axis.set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
-    dataset, model = rows[["dataset", "model"]].iloc[0]
-    seeds = rows.groupby(["loss", "method"]).size()
-    axis.set(title=setting_title(f"{dataset}/{model}", seeds), xlabel=label, ylabel="")
+    for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
+        losses = sorted(set(here["loss"]), key=loss_order)
+        points_by_method(axis, here, y="loss", order=losses, capsize=0.1, **options)
+        axis.set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
+        seeds = here.groupby(["loss", "method"]).size()
+        axis.set(title=setting_title(dataset_model, seeds), xlabel=label, ylabel="")
+    return drawn, list(zip(axes, groups.values(), strict=True))
 
 
 def points_by_method(
@@ -227,26 +222,17 @@ def _deviation(values: pd.Series) -> tuple[float, float]:
     return mean - min(deviation, 0.95 * mean), mean + deviation
 
 
-def _published_points(axis: Axes, rows: pd.DataFrame, published: Published) -> set[str]:
-    """Draw the printed values of the cells that are drawn; return the papers they are from."""
+def _published_points(axis: Axes, rows: pd.DataFrame, published: Published) -> None:
+    """Draw the printed values of the cells that are drawn."""
     methods, losses = methods_in(rows), sorted(set(rows["loss"]), key=loss_order)
-    papers = set()
     for cell in rows[[*SETTING, *SCORE]].drop_duplicates().itertuples(index=False, name=None):
         _, _, loss, method, _, metric = cell
         y = losses.index(loss) + WIDTH * ((methods.index(method) + 0.5) / len(methods) - 0.5)
-        for paper in PAPERS:
-            printed = published.get((paper, *cell))
-            if printed is not None:
-                axis.add_line(_published_marker(paper, float(printed["value"]) * METRICS[metric].factor, y))
-                papers.add(paper)
-    return papers
-
-
-def _published_marker(paper: str, *point: float) -> Line2D:
-    """Return a paper's marker, at a point or for the legend."""
-    look = {"marker": PAPERS[paper], "markersize": 9, "markerfacecolor": "none", "markeredgecolor": BLACK}
-    x, y = ([value] for value in point) if point else ([], [])
-    return Line2D(x, y, linestyle="", **look)
+        for paper, marker in PAPERS.items():
+            if (paper, *cell) in published:
+                value = float(published[paper, *cell]["value"]) * METRICS[metric].factor
+                look = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": BLACK}
+                axis.plot(value, y, marker, **look, label=f"{paper}, printed")
 
 
 def _accuracy_panel(axis: Axes, means: pd.DataFrame, styles: Mapping[str, Style]) -> None:

@@ -198,7 +198,7 @@ def relation(sources: Sources) -> Figure:
     lowest = min(search.gammas[0] for search in searches.values())
     top = 1.1 * max(best.max(initial=0) for best in dense)
     axes[1].set(title=f"{GAMMA} up to {DENSE}", xlim=(lowest - 0.1, DENSE + 0.1), ylim=(0, top))
-    drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    legend_below(drawn, {}, columns=2)
     return drawn
 
 

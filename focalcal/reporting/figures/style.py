@@ -103,7 +103,10 @@ def method_handles(methods: Iterable[str]) -> dict[str, Line2D]:
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Line2D], columns: int = 7) -> None:
-    """Put the handles with their names below a figure."""
+    """Put names below a figure: those of the handles, then what its panels label, each once."""
+    for axis in figure.axes:
+        labelled = zip(*axis.get_legend_handles_labels(), strict=True)
+        handles = {**handles, **{label: handle for handle, label in labelled}}
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=columns)
 
 

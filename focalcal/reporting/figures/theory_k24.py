@@ -45,8 +45,6 @@ SLOPE_STYLES = {1.0: (BLUE, "-"), 4.0: (GREEN, "-."), 7.0: (ORANGE, "--"), 10.0:
     caption="Left: focal loss and its proper part, which is lower below a probability of 1/2 and higher "
     "above. Right: the binary focal calibration map. A positive gamma raises the confidence, −0.5 lowers "
     "it.",
-    inputs=(),
-    stage="theory",
 )
 def k24_fig1(_sources: Sources) -> Figure:
     """Return K24 Fig. 1: the proper part of focal loss, and the binary focal calibration map."""
@@ -76,7 +74,6 @@ def k24_fig1(_sources: Sources) -> Figure:
     caption="Left: inverse of the closest temperature, exact, with K24's line. Right: the map in logits "
     "with the closest temperature. The printed T = 0.76 and 0.36 do not belong to these maps.",
     inputs=("matching",),
-    stage="theory",
 )
 def k24_fig2(sources: Sources) -> Figure:
     """Return K24 Fig. 2: 1/T of the closest temperature for two classes, and the maps in logits."""
@@ -106,7 +103,6 @@ def k24_fig2(sources: Sources) -> Figure:
     "interval: Proposition 3, the sharp bounds for all logits, and those for logits up to 20. K24's 0.218 "
     "at gamma 4 agrees with the exact bound; 0.206 does not.",
     inputs=("bounds",),
-    stage="theory",
 )
 def k24_fig3(sources: Sources) -> Figure:
     """Return K24 Fig. 3: theoretical and tightest temperature bounds, and their widths."""
@@ -142,7 +138,6 @@ def k24_fig3(sources: Sources) -> Figure:
     caption="Left: inverse of the closest temperature with K24's lines. Right: largest difference between "
     "the two maps. For 4 classes it reaches 12.8 points; K24 says up to 8.",
     inputs=("matching",),
-    stage="theory",
 )
 def k24_fig6(sources: Sources) -> Figure:
     """Return K24 Fig. 6: 1/T of the closest temperature for 2, 3, 4 classes, and the largest difference."""
@@ -169,8 +164,6 @@ def k24_fig6(sources: Sources) -> Figure:
     caption="Left: slope of the binary map in logits, relative to its limit gamma + 1. Right: up to the "
     "critical gamma 5.635380 the slope is smallest at s = 0, above at the logit shown. Proved by interval "
     "arithmetic.",
-    inputs=(),
-    stage="theory",
 )
 def sharp_bounds(_sources: Sources) -> Figure:
     """Return our own figure: the slope c(s) of the binary map, and where it is least."""
@@ -200,7 +193,6 @@ def sharp_bounds(_sources: Sources) -> Figure:
     caption="Line of 1/T on gamma and largest difference for boxes other than K24's. From a half width of "
     "3 on, nothing changes.",
     inputs=("matching",),
-    stage="theory",
 )
 def box_sensitivity(sources: Sources) -> Figure:
     """Return our own figure: how the line of 1/T on gamma and the largest error depend on the box."""

@@ -36,8 +36,6 @@ TEST_POINTS = 2000
     heading="Regions of over- and underconfidence (C21 Fig. 1)",
     caption="phi of the largest probability. Up to tau_oc the minimiser is overconfident, from tau_uc on "
     "it is underconfident. phi is also the gradient ratio of M20, and tau_uc its p0.",
-    inputs=(),
-    stage="theory",
 )
 def c21_fig1(_sources: Sources) -> Figure:
     """Return C21 Fig. 1: phi^gamma and the regions of over- and underconfidence for gamma 3."""
@@ -68,8 +66,6 @@ def c21_fig1(_sources: Sources) -> Figure:
     caption="Left: with 2 classes the focal minimiser is underconfident. Right: with 1000 classes, the "
     "other 999 equally probable, it is overconfident (above 1) for small and underconfident for large "
     "probabilities.",
-    inputs=(),
-    stage="theory",
 )
 def c21_fig2(_sources: Sources) -> Figure:
     """Return C21 Fig. 2: the minimiser's largest probability against the posterior's, 2 and 1000 classes."""
@@ -92,8 +88,6 @@ def c21_fig2(_sources: Sources) -> Figure:
     order=29,
     heading="Gradient of focal loss relative to cross-entropy (M20 Fig. 4a)",
     caption="The ratio is 1 at p0 (dots). For gamma 5, p0 is 0.197, not 0.19.",
-    inputs=(),
-    stage="theory",
 )
 def m20_fig4a(_sources: Sources) -> Figure:
     """Return M20 Fig. 4a: g(p, gamma), with the p0 at which both gradients are equal."""
@@ -118,7 +112,6 @@ def m20_fig4a(_sources: Sources) -> Figure:
     heading="Norms of logits and weights of a linear model (M20 Fig. 5)",
     caption="Logistic regression with two weights and 10 % flipped labels: mean and range over seeds.",
     inputs=("linear_model_history",),
-    stage="theory",
 )
 def m20_fig5(sources: Sources) -> Figure:
     """Return M20 Fig. 5: norms of logits and weights of the linear model during training."""
@@ -145,7 +138,6 @@ def m20_fig5(sources: Sources) -> Figure:
     caption="Left: confidence of the same models on misclassified test points. Right: the decision "
     "boundaries of both losses coincide.",
     inputs=("linear_model",),
-    stage="theory",
 )
 def m20_fig6(sources: Sources) -> Figure:
     """Return M20 Fig. 6: confidence of the linear model's mistakes, and both decision boundaries."""
@@ -179,8 +171,6 @@ def m20_fig6(sources: Sources) -> Figure:
     heading="Prediction that minimises the risk (M20 Fig. 7)",
     caption="The minimiser for each true probability, with the values that C21's slides and K24's text "
     "print.",
-    inputs=(),
-    stage="theory",
 )
 def m20_fig7(_sources: Sources) -> Figure:
     """Return M20 Fig. 7: the binary minimiser q against the truth p, with the values the papers print."""

@@ -8,6 +8,7 @@ from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.figures.reliability import pool
 from focalcal.reporting.figures.style import (
     BLACK,
+    legend_below,
     message_figure,
     panels,
     plain_log,
@@ -109,5 +110,5 @@ def snapshots(sources: Sources) -> Figure:
         plain_log(lower, "y")
     axes[0, 0].set_ylabel("accuracy")
     axes[1, 0].set_ylabel("samples (%)")
-    drawn.legend(*lower.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    legend_below(drawn, {}, columns=5)
     return drawn
