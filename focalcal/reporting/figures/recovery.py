@@ -90,9 +90,8 @@ def sample_size(sources: Sources) -> Figure:
     )
     # For cross-entropy Psi is the identity.
     rows = rows[(rows["method"] != "psi") | (rows["gamma"] != 0)]
-    swept = {
-        key: here for key, here in rows.groupby(["sweep", "model", "loss"]) if len(set(here["size"])) > 1
-    }
+    groups = rows.groupby(["sweep", "model", "loss"])
+    swept = {key: here for key, here in groups if here["size"].nunique() > 1}
     if not swept:
         return message_figure("No loss was trained on two sizes of one dataset.")
     drawn, axes = panels(len(swept), width=3.3, height=3.0, sharey=True)
@@ -109,8 +108,8 @@ def _size_panel(axis: Axes, rows: pd.DataFrame) -> None:
     for method, here in rows.groupby("method"):
         style, values = method_style(method), here.groupby("size")["value"]
         axis.plot(values.mean(), **style.options(markeredgewidth=0))
-        band = values.min(), values.max()
-        axis.fill_between(band[0].index, *band, color=style.color, alpha=0.2, linewidth=0)
+        low, high = values.min(), values.max()
+        axis.fill_between(low.index, low, high, color=style.color, alpha=0.2, linewidth=0)
     base, (model, loss) = min(rows["dataset"], key=len), rows[["model", "loss"]].iloc[0]
     seeds = rows.groupby(["size", "method"]).size()
     axis.set_title(f"{setting_title(f'{base}/{model}', seeds)}\n{loss_label(loss)}")

@@ -109,14 +109,8 @@ def reliability(sources: Sources) -> Figure:
     drawn = Figure(figsize=(1.8 * len(columns) + 0.6, 2.1 * len(losses) + 0.6))
     drawn.get_layout_engine().set(h_pad=0.02, w_pad=0.04)
     drawn.suptitle(setting_title(sources.dataset_model, (pooled.runs for pooled in cells.values())))
-    axes = drawn.subplots(
-        2 * len(losses),
-        len(columns),
-        squeeze=False,
-        sharex=True,
-        sharey="row",
-        height_ratios=[3, 1] * len(losses),
-    )
+    layout = {"squeeze": False, "sharex": True, "sharey": "row", "height_ratios": [3, 1] * len(losses)}
+    axes = drawn.subplots(2 * len(losses), len(columns), **layout)
     for row, loss in enumerate(losses):
         for method, (upper, lower) in zip(columns, axes[2 * row : 2 * row + 2].T, strict=True):
             pooled = cells.get((loss, method))

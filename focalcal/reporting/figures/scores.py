@@ -93,11 +93,8 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
     drawn, axes = panels(len(groups), width=3.7, height=3.0)
     for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
         _accuracy_panel(axis, here, styles)
-        axis.set(
-            title=setting_title(dataset_model, here["seeds"]),
-            xlabel=f"test {METRICS['error'].inline}",
-            ylabel=f"test {metric.inline}",
-        )
+        axis.set_title(setting_title(dataset_model, here["seeds"]))
+        axis.set(xlabel=f"test {METRICS['error'].inline}", ylabel=f"test {metric.inline}")
         axis.margins(0.12)
         axis.locator_params(axis="x", nbins=5)
         plain_log(axis, "y")
@@ -138,11 +135,8 @@ def selection_optimism(sources: Sources) -> Figure | None:
         points_by_method(axis, here, y="pair", order=pairs, errorbar=None)
         runs = here.groupby("method").size().max()
         unit = f" ({metric.difference_unit.strip()})" if metric.difference_unit else ""
-        axis.set(
-            title=f"selected by {metric.name}, {runs} runs",
-            xlabel=f"{metric.name}, test {MINUS} validation{unit}",
-            ylabel="",
-        )
+        axis.set_title(f"selected by {metric.name}, {runs} runs")
+        axis.set(xlabel=f"{metric.name}, test {MINUS} validation{unit}", ylabel="")
     legend_below(drawn, method_handles(methods))
     return drawn
 

@@ -5,12 +5,13 @@ line style of its own, so that none carries meaning alone.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -18,7 +19,8 @@ from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter, S
 
 from focalcal.calibration.catalogue import METHODS
 from focalcal.common.io import atomic_output
-from focalcal.training.appearance import loss_styles
+from focalcal.reporting.text import format_short
+from focalcal.training.appearance import GAMMA, loss_styles
 
 PALETTE = {
     "black": "#000000",
@@ -33,6 +35,25 @@ PALETTE = {
 }
 """The colours that methods and losses name in their declarations."""
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = PALETTE.values()
+GAMMA_STYLES = {
+    -0.5: (GREY, ":"),
+    0.0: (BLACK, "-"),
+    0.5: (SKY, "--"),
+    1.0: (BLUE, "-"),
+    2.0: (GREEN, "-."),
+    3.0: (ORANGE, "-"),
+    5.0: (VERMILION, "--"),
+    7.0: (PURPLE, ":"),
+}
+"""Colour and line style of each gamma, the same in every figure."""
+PUBLISHED = {
+    "marker": "D",
+    "markerfacecolor": "white",
+    "markeredgecolor": BLACK,
+    "linestyle": "none",
+    "zorder": 5,
+}
+"""How a printed value is drawn beside ours."""
 DPI = 150
 STYLE = {
     "figure.constrained_layout.use": True,
@@ -118,7 +139,7 @@ def setting_title(dataset_model: str, seeds: Iterable[int]) -> str:
 
 
 def panels(
-    count: int, width: float = 3.2, height: float = 2.9, columns: int = 3, **shared: object
+    count: int, width: float = 3.9, height: float = 3.0, columns: int = 3, **shared: object
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with `count` axes in rows of at most `columns`, each width x height inches."""
     columns = min(columns, count)
@@ -128,6 +149,14 @@ def panels(
     for axis in axes[count:]:
         axis.remove()
     return figure, axes[:count]
+
+
+def gamma_lines(axis: Axes, x: np.ndarray, function: Callable, gammas: Iterable[float]) -> None:
+    """Draw function(x, gamma) over x for each gamma, in its style and with its label."""
+    for gamma in gammas:
+        color, line = GAMMA_STYLES[gamma]
+        label = f"{GAMMA} = {format_short(gamma)}"
+        axis.plot(x, function(x, gamma), color=color, linestyle=line, label=label)
 
 
 def message_figure(text: str) -> Figure:

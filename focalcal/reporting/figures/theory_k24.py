@@ -8,18 +8,23 @@ A published value is drawn as an open diamond or a dotted line beside ours.
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, plain_log
-from focalcal.reporting.figures.theory_parts import (
+from focalcal.reporting.figures.style import (
+    BLACK,
+    BLUE,
     GAMMA_STYLES,
-    PAPER_BOX,
+    GREEN,
+    GREY,
+    ORANGE,
     PUBLISHED,
-    closest_temperature,
-    columns,
+    PURPLE,
+    VERMILION,
     gamma_lines,
-    matches,
+    panels,
+    plain_log,
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
@@ -29,6 +34,8 @@ from focalcal.theory.matching import linear_fit
 from focalcal.theory.proper import focal_loss, proper_loss
 from focalcal.theory.psi import binary_logit_map, psi
 
+PAPER_BOX = 5.0
+"""Half width of K24's box of logits."""
 PAPER_LINES = {2: (0.95, 0.85), 3: (0.64, 0.91), 4: (0.47, 0.85)}
 """K24's printed lines 1/T = slope gamma + intercept, by class count."""
 CLASS_STYLES = {2: (BLUE, "o"), 3: (VERMILION, "s"), 4: (GREEN, "^")}
@@ -48,7 +55,7 @@ SLOPE_STYLES = {1.0: (BLUE, "-"), 4.0: (GREEN, "-."), 7.0: (ORANGE, "--"), 10.0:
 )
 def k24_fig1(_sources: Sources) -> Figure:
     """Return K24 Fig. 1: the proper part of focal loss, and the binary focal calibration map."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     q = np.linspace(0.005, 0.995, 400)
     left.plot(q, -np.log(q), color=BLACK, label="cross-entropy")
     for gamma in (0.5, 3.0):
@@ -77,7 +84,7 @@ def k24_fig1(_sources: Sources) -> Figure:
 )
 def k24_fig2(sources: Sources) -> Figure:
     """Return K24 Fig. 2: 1/T of the closest temperature for two classes, and the maps in logits."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     _inverse_temperatures(left, sources, [2])
     printed = [1.0 / temperature for temperature in FIG2_PRINTED.values()]
     left.plot(list(FIG2_PRINTED), printed, label="K24 Fig. 2, printed T", **PUBLISHED)
@@ -106,7 +113,7 @@ def k24_fig2(sources: Sources) -> Figure:
 )
 def k24_fig3(sources: Sources) -> Figure:
     """Return K24 Fig. 3: theoretical and tightest temperature bounds, and their widths."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     bounds = sources.theory("bounds")
     gamma = bounds["gamma"]
     curves = {
@@ -141,7 +148,7 @@ def k24_fig3(sources: Sources) -> Figure:
 )
 def k24_fig6(sources: Sources) -> Figure:
     """Return K24 Fig. 6: 1/T of the closest temperature for 2, 3, 4 classes, and the largest difference."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     _inverse_temperatures(left, sources, [2, 3, 4])
     left.set_title("Closest temperature")
     left.legend()
@@ -167,7 +174,7 @@ def k24_fig6(sources: Sources) -> Figure:
 )
 def sharp_bounds(_sources: Sources) -> Figure:
     """Return our own figure: the slope c(s) of the binary map, and where it is least."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     s = np.geomspace(0.02, 60, 400)
     for gamma, (color, line) in SLOPE_STYLES.items():
         touching = minimising_logit(gamma)
@@ -196,7 +203,7 @@ def sharp_bounds(_sources: Sources) -> Figure:
 )
 def box_sensitivity(sources: Sources) -> Figure:
     """Return our own figure: how the line of 1/T on gamma and the largest error depend on the box."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     for classes, rows in sources.theory("matching").groupby("classes"):
         color, marker = CLASS_STYLES.get(classes, (PURPLE, "v"))
         widths = rows["max_logit"].nunique()
@@ -232,3 +239,14 @@ def _inverse_temperatures(axis: Axes, sources: Sources, counts: Sequence[int]) -
         line = slope * found["gamma"] + intercept
         axis.plot(found["gamma"], line, color=color, linestyle=":", label=f"K24: {slope:g} γ + {intercept:g}")
     axis.set(xlabel="γ", ylabel="1 / T of the closest temperature")
+
+
+def matches(sources: Sources, classes: int) -> pd.DataFrame:
+    """Return the rows of the matching table for a class count in K24's box."""
+    table = sources.theory("matching")
+    return table[(table["classes"] == classes) & (table["max_logit"] == PAPER_BOX)]
+
+
+def closest_temperature(sources: Sources, classes: int, gamma: float) -> float:
+    """Return the temperature closest to Psi^gamma for a class count in K24's box."""
+    return float(matches(sources, classes).set_index("gamma").loc[gamma, "temperature"])

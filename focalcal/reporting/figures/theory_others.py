@@ -9,8 +9,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from focalcal.reporting.figures.style import BLACK, BLUE, GREY, ORANGE, SKY, plain_log
-from focalcal.reporting.figures.theory_parts import GAMMA_STYLES, PUBLISHED, columns, gamma_lines
+from focalcal.reporting.figures.style import (
+    BLACK,
+    BLUE,
+    GAMMA_STYLES,
+    GREY,
+    ORANGE,
+    PUBLISHED,
+    SKY,
+    gamma_lines,
+    panels,
+    plain_log,
+)
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.text import format_short
@@ -39,7 +49,7 @@ TEST_POINTS = 2000
 )
 def c21_fig1(_sources: Sources) -> Figure:
     """Return C21 Fig. 1: phi^gamma and the regions of over- and underconfidence for gamma 3."""
-    drawn, (axis,) = columns(1)
+    drawn, (axis,) = panels(1)
     v = np.linspace(0, 1, 1001)
     gamma_lines(axis, v, phi, (0.5, 1, 2, 3, 5))
     over, under = overconfidence_threshold(3.0), underconfidence_threshold(3.0)
@@ -69,7 +79,7 @@ def c21_fig1(_sources: Sources) -> Figure:
 )
 def c21_fig2(_sources: Sources) -> Figure:
     """Return C21 Fig. 2: the minimiser's largest probability against the posterior's, 2 and 1000 classes."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     eta, small = np.linspace(0.5, 1, 200), np.geomspace(0.001, 1, 120)
     left.plot(eta, eta, color=BLACK, linewidth=1, label="calibrated")
     right.axhline(1, color=BLACK, linewidth=1)
@@ -91,7 +101,7 @@ def c21_fig2(_sources: Sources) -> Figure:
 )
 def m20_fig4a(_sources: Sources) -> Figure:
     """Return M20 Fig. 4a: g(p, gamma), with the p0 at which both gradients are equal."""
-    drawn, (axis,) = columns(1)
+    drawn, (axis,) = panels(1)
     p = np.linspace(0, 1, 1001)
     gammas = (0.5, 1, 2, 3, 5, 7)
     gamma_lines(axis, p, gradient_ratio, gammas)
@@ -115,7 +125,7 @@ def m20_fig4a(_sources: Sources) -> Figure:
 )
 def m20_fig5(sources: Sources) -> Figure:
     """Return M20 Fig. 5: norms of logits and weights of the linear model during training."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     spread, rows = _middle_spread(sources.theory("linear_model_history"))
     for axis, column in ((left, "logit_norm"), (right, "weight_norm")):
         for loss, (label, color, line) in LOSS_STYLES.items():
@@ -141,7 +151,7 @@ def m20_fig5(sources: Sources) -> Figure:
 )
 def m20_fig6(sources: Sources) -> Figure:
     """Return M20 Fig. 6: confidence of the linear model's mistakes, and both decision boundaries."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     spread, rows = _middle_spread(sources.theory("linear_model"))
     seed = int(rows["seed"].iloc[0])
     models = rows[rows["seed"] == seed].set_index("loss")
@@ -174,7 +184,7 @@ def m20_fig6(sources: Sources) -> Figure:
 )
 def m20_fig7(_sources: Sources) -> Figure:
     """Return M20 Fig. 7: the binary minimiser q against the truth p, with the values the papers print."""
-    drawn, (axis,) = columns(1)
+    drawn, (axis,) = panels(1)
     p = np.linspace(0, 1, 401)
     gamma_lines(axis, p, lambda p, gamma: psi_inverse(binary_rows(p), gamma)[:, 0], (0, 1, 2, 3, 5))
     axis.lines[0].set_label("cross-entropy")

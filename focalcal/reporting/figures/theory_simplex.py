@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
-from focalcal.reporting.figures.theory_parts import closest_temperature
+from focalcal.reporting.figures.theory_k24 import closest_temperature
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.theory.proper import proper_conditional_risk
