@@ -91,7 +91,7 @@ def sample_size(sources: Sources) -> Figure:
     # For cross-entropy Psi is the identity.
     rows = rows[(rows["method"] != "psi") | (rows["gamma"] != 0)]
     groups = rows.groupby(["sweep", "model", "loss"])
-    swept = {key: here for key, here in groups if here["size"].nunique() > 1}
+    swept = {key: here for key, here in groups if len(set(here["size"])) > 1}
     if not swept:
         return message_figure("No loss was trained on two sizes of one dataset.")
     drawn, axes = panels(len(swept), width=3.3, height=3.0, sharey=True)
