@@ -30,9 +30,8 @@ from focalcal.data import prepared
 from focalcal.training.devices import configure_torch
 from focalcal.training.loop import Trainer
 from focalcal.training.models.build import build_model
-from focalcal.training.models.residual import PaddedShortcut
-from focalcal.training.recipes import Recipe
-from focalcal.training.spec import RunSpec
+from focalcal.training.models.torchvision_models import PaddedShortcut
+from focalcal.training.recipes import Recipe, RunSpec
 
 BATCH, CLASSES, SHAPE = 128, 10, (3, 32, 32)
 CPU = torch.device("cpu")

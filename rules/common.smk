@@ -48,7 +48,7 @@ def spec_text(settings):
 
 def run_of(wildcards):
     """Return the run that a job's wildcards name."""
-    return GRID[wildcards.dataset, wildcards.model, wildcards.loss, int(wildcards.seed)]
+    return GRID["{0.dataset}/{0.model}/{0.loss}/seed{0.seed}".format(wildcards)]
 
 
 def data_spec(wildcards):
@@ -142,9 +142,18 @@ def product_spec(chosen, *settings):
     )
 
 
-def captions(chosen):
-    """Return headings and captions, for Snakemake's own report."""
-    return [f"{product.heading}: {product.caption}" for product in chosen]
+def shown_in_report(chosen, suffix):
+    """Return the files of tables or figures, each under its heading in Snakemake's own report."""
+    return [_report_entry(product, suffix) for product in chosen]
+
+
+def _report_entry(product, suffix):
+    if product.scope == "all":
+        files, pair = LAYOUT.files([product], suffix), "All runs"
+    else:
+        files, pair = LAYOUT.patterns([product], suffix), "{dataset}, {model}"
+    page, labels = products.PAGES[product.page], {product.kind: product.heading}
+    return report(files, category=page, subcategory=pair, labels=labels)
 
 
 def model_inputs(chosen):

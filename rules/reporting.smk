@@ -88,11 +88,7 @@ rule tables:
         LAYOUT.inputs(TABLES),
     output:
         LAYOUT.files(TABLES, "md", "tex", "html"),
-        report(
-            LAYOUT.files(TABLES, "csv"),
-            caption="../report/products.rst",
-            category="Tables",
-        ),
+        shown_in_report(TABLES, "csv"),
     log:
         "logs/tables.log",
     benchmark:
@@ -105,7 +101,6 @@ rule tables:
     params:
         *product_code(TABLES, "focalcal/reporting/templates/table.html", *PUBLISHED),
         spec=product_spec(TABLES, "metric", "criterion"),
-        captions=captions(TABLES),
     shell:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
@@ -119,11 +114,7 @@ rule figures:
         LAYOUT.inputs(FIGURES),
     output:
         LAYOUT.files(FIGURES, "pdf"),
-        report(
-            LAYOUT.files(FIGURES, "png"),
-            caption="../report/products.rst",
-            category="Figures",
-        ),
+        shown_in_report(FIGURES, "png"),
     log:
         "logs/figures.log",
     benchmark:
@@ -136,7 +127,6 @@ rule figures:
     params:
         *product_code(FIGURES, *PUBLISHED),
         spec=product_spec(FIGURES, "metric", "criterion", "reliability_methods"),
-        captions=captions(FIGURES),
     shell:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
@@ -150,11 +140,7 @@ rule recovery_figures:
         LAYOUT.inputs(RECOVERY_FIGURES),
     output:
         LAYOUT.files(RECOVERY_FIGURES, "pdf"),
-        report(
-            LAYOUT.files(RECOVERY_FIGURES, "png"),
-            caption="../report/products.rst",
-            category="Figures",
-        ),
+        shown_in_report(RECOVERY_FIGURES, "png"),
     log:
         "logs/recovery_figures.log",
     benchmark:
@@ -169,7 +155,6 @@ rule recovery_figures:
         spec=product_spec(
             RECOVERY_FIGURES, "metric", "criterion", "reliability_methods"
         ),
-        captions=captions(RECOVERY_FIGURES),
     shell:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
@@ -183,11 +168,7 @@ rule theory_figures:
         LAYOUT.inputs(THEORY_FIGURES),
     output:
         LAYOUT.files(THEORY_FIGURES, "pdf"),
-        report(
-            LAYOUT.files(THEORY_FIGURES, "png"),
-            caption="../report/products.rst",
-            category="Figures",
-        ),
+        shown_in_report(THEORY_FIGURES, "png"),
     log:
         "logs/theory_figures.log",
     benchmark:
@@ -200,7 +181,6 @@ rule theory_figures:
     params:
         *product_code(THEORY_FIGURES),
         spec=product_spec(THEORY_FIGURES),
-        captions=captions(THEORY_FIGURES),
     shell:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
@@ -214,12 +194,7 @@ rule model_figures:
         model_inputs(MODEL_FIGURES),
     output:
         LAYOUT.patterns(MODEL_FIGURES, "pdf"),
-        report(
-            LAYOUT.patterns(MODEL_FIGURES, "png"),
-            caption="../report/products.rst",
-            category="Figures",
-            subcategory="{dataset}, {model}",
-        ),
+        shown_in_report(MODEL_FIGURES, "png"),
     log:
         "logs/model_figures/{dataset}/{model}.log",
     benchmark:
@@ -232,7 +207,6 @@ rule model_figures:
     params:
         *product_code(MODEL_FIGURES),
         spec=product_spec(MODEL_FIGURES, "metric", "criterion", "reliability_methods"),
-        captions=captions(MODEL_FIGURES),
     shell:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
@@ -247,12 +221,7 @@ rule training_figures:
         model_inputs(TRAINING_FIGURES),
     output:
         LAYOUT.patterns(TRAINING_FIGURES, "pdf"),
-        report(
-            LAYOUT.patterns(TRAINING_FIGURES, "png"),
-            caption="../report/products.rst",
-            category="Figures",
-            subcategory="{dataset}, {model}",
-        ),
+        shown_in_report(TRAINING_FIGURES, "png"),
     log:
         "logs/training_figures/{dataset}/{model}.log",
     benchmark:
@@ -267,7 +236,6 @@ rule training_figures:
         spec=product_spec(
             TRAINING_FIGURES, "metric", "criterion", "reliability_methods"
         ),
-        captions=captions(TRAINING_FIGURES),
     shell:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
@@ -282,12 +250,7 @@ rule curve_figures:
         model_inputs(CURVE_FIGURES),
     output:
         LAYOUT.patterns(CURVE_FIGURES, "pdf"),
-        report(
-            LAYOUT.patterns(CURVE_FIGURES, "png"),
-            caption="../report/products.rst",
-            category="Figures",
-            subcategory="{dataset}, {model}",
-        ),
+        shown_in_report(CURVE_FIGURES, "png"),
     log:
         "logs/curve_figures/{dataset}/{model}.log",
     benchmark:
@@ -300,7 +263,6 @@ rule curve_figures:
     params:
         *product_code(CURVE_FIGURES),
         spec=product_spec(CURVE_FIGURES, "metric", "criterion", "reliability_methods"),
-        captions=captions(CURVE_FIGURES),
     shell:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"

@@ -13,7 +13,7 @@ from focalcal.common.io import atomic_output
 from focalcal.data import prepared
 from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.logits import dump_logits
-from focalcal.training.spec import spec_from_dict
+from focalcal.training.recipes import spec_from_dict
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -3,11 +3,11 @@
 from workflow_scripts.entry import start
 
 import argparse
-import csv
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import atomic_output, read_json
 from focalcal.data import inspection, prepared
 
@@ -29,10 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with ExitStack() as stack:
         partials = [stack.enter_context(atomic_output(path)) for path in figures]
         inspection.save_figure(data, record["dataset"], record["class_names"], partials)
-    with atomic_output(arguments.table) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(
-            inspection.class_count_table(data, record["class_names"])
-        )
+    write_rows(arguments.table, inspection.class_count_table(data, record["class_names"]))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from focalcal.calibration.catalogue import MODULES
 from focalcal.calibration.logits_io import read_logits
-from focalcal.calibration.tidy import as_csv
-from focalcal.common.io import read_json, write_json, write_text
+from focalcal.calibration.tidy import COLUMNS
+from focalcal.common.csv_rows import write_rows
+from focalcal.common.io import read_json, write_json
 from focalcal.recovery.human import read_human_labels
 from focalcal.recovery.recover import recover
 from focalcal.workflow.provenance import made_by
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         human = read_human_labels(arguments.human, logits.test.labels, logits.test.logits.shape[1])
     fits = read_json(arguments.fits)
     result = recover(logits, arguments.spec["run"], fits, arguments.spec["bins"], human)
-    write_text(arguments.metrics, as_csv(result.rows))
+    write_rows(arguments.metrics, result.rows, COLUMNS)
     origin = made_by(arguments.spec, "workflow_scripts/recover.py", *MODULES)
     write_json(arguments.record, {**result.record, **origin})
 

@@ -11,7 +11,7 @@ from focalcal.common.csv_rows import write_rows
 from focalcal.theory.checks_c21 import c21_checks
 from focalcal.theory.checks_k24 import k24_checks
 from focalcal.theory.checks_m20 import linear_model_checks, m20_checks
-from focalcal.theory.linear_model import experiment_rows, history_rows, run_experiment
+from focalcal.theory.linear_model import run_experiment
 from focalcal.theory.settings import theory_settings
 
 
@@ -21,10 +21,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     spec_argument(parser, "settings of the theory stage")
     parser.add_argument("--output", required=True, type=Path, help="folder for the tables")
     arguments = parser.parse_args(argv)
-    experiment = run_experiment(theory_settings(arguments.spec))
-    rows = experiment_rows(experiment)
+    rows, history = run_experiment(theory_settings(arguments.spec))
     write_rows(arguments.output / "linear_model.csv", rows)
-    write_rows(arguments.output / "linear_model_history.csv", history_rows(experiment))
+    write_rows(arguments.output / "linear_model_history.csv", history)
     checks = [*k24_checks(), *m20_checks(), *linear_model_checks(rows), *c21_checks()]
     write_checks(arguments.output / "checks.csv", checks)
 

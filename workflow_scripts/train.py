@@ -11,15 +11,15 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
-from focalcal.common.io import atomic_output, write_json, write_text
+from focalcal.common.csv_rows import write_rows
+from focalcal.common.io import atomic_output, write_json
 from focalcal.data import prepared
 from focalcal.training.checkpoint import CheckpointFile, CheckpointRefusedError
 from focalcal.training.devices import choose_device, configure_torch
-from focalcal.training.history import history_csv
+from focalcal.training.history import COLUMNS
 from focalcal.training.loop import Trainer, TrainingInterruptedError
 from focalcal.training.progress import EpochProgress
-from focalcal.training.record import training_record
-from focalcal.training.spec import spec_from_dict
+from focalcal.training.recipes import spec_from_dict
 from focalcal.workflow.provenance import provenance
 
 PACKAGES = ("torch", "torchvision", "timm", "numpy", "safetensors")
@@ -60,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         LOGGER.error("%s", result.message)
     with atomic_output(arguments.weights) as partial:
         save_file({name: value.contiguous() for name, value in result.model.state_dict().items()}, partial)
-    write_text(arguments.history, history_csv(result.history))
-    record = run_identity | {"seed": spec.seed} | training_record(result, device) | {"provenance": origin}
+    write_rows(arguments.history, result.history, COLUMNS)
+    record = run_identity | {"seed": spec.seed} | result.record(device) | {"provenance": origin}
     write_json(arguments.record, record)
     if result.status == "ok":
         checkpoint.remove()

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import METHODS, calibrator
-from focalcal.calibration.criteria import criterion_value, focal_loss_of_logs
 from focalcal.calibration.fit import Fit
-from focalcal.calibration.metrics import checked_labels
+from focalcal.calibration.metrics import checked_labels, criterion_value, focal_loss_of_logs
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.search import (
     K24_GAMMAS,
@@ -58,17 +57,6 @@ class Calibrator:
         Number of bins of the criteria ECE and AdaECE.
     adaece : {"split", "authors"}
         Variant of the equal-mass bins of AdaECE; see `metrics`.
-
-    Attributes
-    ----------
-    parameters : dict
-        All that predictions need, by name: numbers, arrays or nested lists of numbers.
-    score_ : float or None
-        The criterion on the data fitted to; None where nothing is minimised.
-    evaluations_ : int
-        Number of points that the search evaluated.
-    boundaries_ : dict
-        "low" or "high" for each parameter that stopped at the boundary of its grid.
     """
 
     criterion: str | None = None
@@ -84,18 +72,6 @@ class Calibrator:
         known = {name: value for name, value in vars(context).items() if value is not None}
         return cls(**{name: known[name] for name in inspect.signature(cls).parameters if name in known})
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the fitted calibrator that `to_record` described; its predictions are bit-identical."""
-        restored = cls.from_context(Context(criterion=record["criterion"]))
-        restored.fit_ = Fit(
-            dict(record["parameters"]),
-            record.get("validation_score"),
-            record.get("evaluations", 0),
-            dict(record.get("boundaries", {})),
-        )
-        return restored
-
     def to_record(self) -> dict[str, Any]:
         """Return what `load_calibrator` needs, with score, cost and boundaries of the fit, JSON-ready."""
         fit = self._fitted()
@@ -109,20 +85,7 @@ class Calibrator:
         }
 
     def fit(self, logits: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit the parameters to validation data.
-
-        Parameters
-        ----------
-        logits : array (n, k)
-            Finite logits, converted to float64.
-        labels : array (n,)
-            Integer classes 0..k-1.
-
-        Returns
-        -------
-        self
-            The fitted calibrator.
-        """
+        """Return this calibrator, fitted to finite validation logits (n, k) and labels 0..k-1 (n,)."""
         return self.fit_objective(Objective(logits, labels, self.bins, self.adaece))
 
     def fit_objective(self, objective: Objective) -> Self:
@@ -131,18 +94,7 @@ class Calibrator:
         return self
 
     def predict_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
-        """Return calibrated probabilities.
-
-        Parameters
-        ----------
-        logits : array (n, k)
-            Logits of the same model, of any samples.
-
-        Returns
-        -------
-        array (n, k)
-            float64, rows summing to 1.
-        """
+        """Return calibrated probabilities, float64 (n, k), of any logits (n, k) of the same model."""
         with np.errstate(under="ignore"):
             return np.exp(self.predict_log_proba(logits))
 
@@ -157,18 +109,13 @@ class Calibrator:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return all that predictions need, by name."""
+        """Return all that predictions need, by name: numbers, arrays or nested lists of numbers."""
         return self._fitted().parameters
 
     @property
     def score_(self) -> float | None:
-        """Return the criterion on the data fitted to."""
+        """Return the criterion on the data fitted to; None where nothing is minimised."""
         return self._fitted().score
-
-    @property
-    def evaluations_(self) -> int:
-        """Return how many points the search evaluated."""
-        return self._fitted().evaluations
 
     @property
     def boundaries_(self) -> dict[str, str]:
@@ -191,11 +138,18 @@ def calibrator_class(method: str) -> type[Calibrator]:
 
 
 def load_calibrator(record: Mapping[str, Any]) -> Calibrator:
-    """Return the fitted calibrator of a record with the keys method, criterion and parameters.
+    """Return the fitted calibrator that `to_record` described; its predictions are bit-identical.
 
-    Such records are the fits of fits.json and the predictions of recovery.json.
+    The keys method, criterion and parameters are enough, as in the predictions of recovery.json.
     """
-    return calibrator_class(record["method"]).from_record(record)
+    restored = calibrator_class(record["method"]).from_context(Context(criterion=record["criterion"]))
+    restored.fit_ = Fit(
+        record["parameters"],
+        record.get("validation_score"),
+        record.get("evaluations", 0),
+        record.get("boundaries", {}),
+    )
+    return restored
 
 
 class FocalMap(Calibrator):
@@ -219,11 +173,6 @@ class FocalMap(Calibrator):
     def bound_hit_(self) -> str:
         """Return "low" or "high" if the temperature stopped at the boundary of its grid, else "none"."""
         return self.boundaries_.get("temperature", "none")
-
-    @property
-    def gamma_bound_hit_(self) -> str:
-        """Return "low" or "high" if gamma stopped at the boundary of its grid, else "none"."""
-        return self.boundaries_.get("gamma", "none")
 
 
 @calibrator(id="none", label="as trained", color="grey", marker="o", criteria=(), compared_with=())
@@ -367,13 +316,7 @@ class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
     compared_with=("none",),
 )
 class PosteriorRecovery(FocalMap):
-    """Method `psi`: Psi at the gamma that the model was trained with (C21 Thm. 11); nothing is fitted.
-
-    Parameters
-    ----------
-    training_gamma : float
-        Gamma of the focal loss that the model was trained with. `fit` needs it.
-    """
+    """Method `psi`: Psi at the gamma that the model was trained with (C21 Thm. 11); nothing is fitted."""
 
     def __init__(self, training_gamma: float | None = None, *, bins: int = 15, adaece: str = "split") -> None:
         super().__init__(bins=bins, adaece=adaece)
@@ -386,16 +329,18 @@ class PosteriorRecovery(FocalMap):
 class _WithTrainingGamma(TemperatureScaling):
     """Temperature scaling of a model that was trained with focal loss of `training_gamma`."""
 
+    default_criterion = "nll"
+
     def __init__(
         self,
         training_gamma: float | None = None,
-        criterion: str = "nll",
+        criterion: str | None = None,
         temperatures: ArrayLike | None = None,
         *,
         bins: int = 15,
         adaece: str = "split",
     ) -> None:
-        super().__init__(criterion, temperatures, bins=bins, adaece=adaece)
+        super().__init__(criterion or self.default_criterion, temperatures, bins=bins, adaece=adaece)
         self.training_gamma = training_gamma
 
     def _then_recovered(self, fit: Fit) -> Fit:
@@ -435,20 +380,7 @@ class RecoveryThenTemperature(_WithTrainingGamma):
 class FocalLossTemperature(_WithTrainingGamma):
     """Method `ts-focal`: temperature scaling, T fitted by the focal loss of the training gamma (C21)."""
 
-    def __init__(
-        self,
-        training_gamma: float | None = None,
-        criterion: str = "focal",
-        temperatures: ArrayLike | None = None,
-        *,
-        bins: int = 15,
-        adaece: str = "split",
-    ) -> None:
-        if criterion != "focal":
-            raise ValueError(
-                f"criterion is {criterion!r}; this calibrator minimises only 'focal', the focal loss"
-            )
-        super().__init__(training_gamma, criterion, temperatures, bins=bins, adaece=adaece)
+    default_criterion = "focal"
 
     def score(self, logits: ArrayLike, labels: ArrayLike) -> float:
         """Return the focal loss of the temperature-scaled predictions on other data."""
@@ -457,6 +389,10 @@ class FocalLossTemperature(_WithTrainingGamma):
         return focal_loss_of_logs(log_probs, labels, _given(self.training_gamma))
 
     def _search(self, objective: Objective) -> Fit:
+        if self.criterion != "focal":
+            raise ValueError(
+                f"criterion is {self.criterion!r}; this calibrator minimises only 'focal', the focal loss"
+            )
         return focal_loss_search(objective, _given(self.training_gamma), self.temperatures)
 
 

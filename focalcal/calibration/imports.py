@@ -33,7 +33,6 @@ from focalcal.calibration.logits_io import SPLITS, RunLogits
 from focalcal.common import npz
 from focalcal.common.errors import UserError
 
-KINDS = ("logits", "probabilities")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy")
 ROW_SUM_TOLERANCE = 1e-3
 LIKELY_ROW_SUM_TOLERANCE = 0.15
@@ -58,8 +57,6 @@ class Imported:
 
 def import_logits(path: Path, kind: str) -> Imported:
     """Return the checked logits of `path`; a UserError names what is wrong and the repair."""
-    if kind not in KINDS:
-        raise UserError(f"kind is {kind!r}; allowed: {', '.join(KINDS)}; say what the numbers in {path} are")
     arrays = _read_arrays(path)
     warnings: list[str] = []
     for split in SPLITS:
@@ -101,16 +98,12 @@ def _read_arrays(path: Path) -> dict[str, NDArray]:
         raise UserError(f"{path} has the suffix {suffix!r}; allowed: {', '.join(READERS)}; convert the file")
     if not path.is_file():
         raise UserError(f"{path} does not exist; allowed: an existing file; correct the path")
-    return READERS[suffix](path)
-
-
-def _read_npz(path: Path) -> dict[str, NDArray]:
-    return _named(npz.read_npz(path))
+    return _named(READERS[suffix](path))
 
 
 def _read_safetensors(path: Path) -> dict[str, NDArray]:
     try:
-        return _named(load_file(path))
+        return load_file(path)
     except (SafetensorError, OSError) as error:
         raise UserError(
             f"{path} is not a readable safetensors file ({error}); write it again with safetensors"
@@ -122,7 +115,7 @@ def _read_safetensors(path: Path) -> dict[str, NDArray]:
         ) from None
 
 
-def _named(arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
+def _named(arrays: dict[str, NDArray]) -> dict[str, NDArray]:
     """Return the known arrays under `split_kind` names, from `split_kind` or `kind_split` names."""
     named = {}
     for split in SPLITS:
@@ -130,7 +123,7 @@ def _named(arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
             found = [name for name in (f"{split}_{kind}", f"{kind}_{split}") if name in arrays]
             if found:
                 named[f"{split}_{kind}"] = arrays[found[0]]
-    return named or dict(arrays)
+    return named or arrays
 
 
 def _read_csv_table(path: Path) -> dict[str, NDArray]:
@@ -144,19 +137,16 @@ def _read_csv_table(path: Path) -> dict[str, NDArray]:
 
 def _read_parquet_table(path: Path) -> dict[str, NDArray]:
     try:
-        _check_distinct(pq.read_schema(path).names, path)
+        columns = pd.Index(pq.read_schema(path).names)
+        if not columns.is_unique:
+            raise UserError(
+                f"{path} has the column {columns[columns.duplicated()][0]!r} more than once; allowed: each "
+                f"once; rename or drop it"
+            )
         return _from_table(pd.read_parquet(path), path)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"{path} is not a readable Parquet table ({reason}); write it again") from None
-
-
-def _check_distinct(columns: list[str], path: Path) -> None:
-    repeated = [column for column, count in Counter(columns).items() if count > 1]
-    if repeated:
-        raise UserError(
-            f"{path} has the column {repeated[0]!r} more than once; allowed: each once; rename or drop it"
-        )
 
 
 def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
@@ -175,11 +165,9 @@ def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
         )
     scores = _class_scores(table.drop(columns=["label", "split"]), path)
     labels = _class_numbers(table["label"], [str(column) for column in scores.columns], path)
-    arrays = {}
-    for split in SPLITS:
-        chosen = (table["split"] == split).to_numpy()
-        arrays |= {f"{split}_logits": scores.to_numpy()[chosen], f"{split}_labels": labels[chosen]}
-    return arrays
+    chosen = {split: (table["split"] == split).to_numpy() for split in SPLITS}
+    logits = {f"{split}_logits": scores.to_numpy()[rows] for split, rows in chosen.items()}
+    return logits | {f"{split}_labels": labels[rows] for split, rows in chosen.items()}
 
 
 def _class_scores(table: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -240,14 +228,14 @@ def _class_numbers(labels: pd.Series, classes: list[str], path: Path) -> NDArray
     numbered = all(name.isdecimal() for name in classes)
     if labels.dtype.kind in "fiu" and not (numbered and labels.dtype.kind in "iu"):
         return labels.to_numpy()
-    numbers = {name: number for number, name in enumerate(classes)}
-    unknown = [label for label in labels if str(label) not in numbers]
+    numbers = pd.Index(classes).get_indexer(labels.map(str))
+    unknown = labels[numbers < 0].tolist()
     if unknown:
         raise UserError(
             f"{path}: column 'label' has {unknown[0]!r}, which is not a class column; allowed: "
             f"{', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''}; correct the label or the header"
         )
-    return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
+    return numbers
 
 
 def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> NDArray:
@@ -283,7 +271,7 @@ def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> ND
 
 
 READERS = {
-    ".npz": _read_npz,
+    ".npz": npz.read_npz,
     ".safetensors": _read_safetensors,
     ".csv": _read_csv_table,
     ".parquet": _read_parquet_table,

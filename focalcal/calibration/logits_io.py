@@ -50,39 +50,29 @@ def from_arrays(arrays: dict[str, NDArray], source: str) -> RunLogits:
             f"needed: {', '.join(needed)}"
         )
     classes = arrays["val_logits"].shape[-1] if arrays["val_logits"].ndim else 0
-    splits = [
-        checked_split(
-            arrays[f"{name}_logits"],
-            arrays[f"{name}_labels"],
-            arrays.get(f"{name}_posterior"),
-            f"{source}: {name}",
-            classes,
-        )
-        for name in SPLITS
-    ]
+    splits = []
+    for split in SPLITS:
+        where = f"{source}: {split}"
+        logits, posterior = arrays[f"{split}_logits"], arrays.get(f"{split}_posterior")
+        _check_logit_array(logits, f"{where}_logits", classes)
+        labels = _checked_labels(arrays[f"{split}_labels"], f"{where}_labels", *logits.shape)
+        if posterior is not None and posterior.shape != logits.shape:
+            raise UserError(
+                f"{where}_posterior has shape {posterior.shape}; it must be that of the logits, "
+                f"{logits.shape}"
+            )
+        splits.append(Split(logits, labels, posterior))
     return RunLogits(*splits)
-
-
-def checked_split(
-    logits: NDArray, labels: NDArray, posterior: NDArray | None, where: str, classes: int
-) -> Split:
-    """Return the split with labels as int64, or raise a UserError that names the array and the repair."""
-    _check_logit_array(logits, f"{where}_logits", classes)
-    labels = _checked_labels(labels, f"{where}_labels", *logits.shape)
-    if posterior is not None and posterior.shape != logits.shape:
-        raise UserError(
-            f"{where}_posterior has shape {posterior.shape}; it must be that of the logits, {logits.shape}"
-        )
-    return Split(logits, labels, posterior)
 
 
 def write_logits(path: str | os.PathLike[str], run: RunLogits) -> None:
     """Write `path` atomically, uncompressed, with the same bytes for the same arrays."""
-    arrays = {}
-    for name, split in zip(SPLITS, (run.val, run.test), strict=True):
-        arrays |= {f"{name}_logits": split.logits, f"{name}_labels": split.labels}
-        if split.posterior is not None:
-            arrays[f"{name}_posterior"] = split.posterior
+    arrays = {
+        f"{name}_{kind}": array
+        for name, split in vars(run).items()
+        for kind, array in vars(split).items()
+        if array is not None
+    }
     with atomic_output(path) as partial:
         np.savez(partial, **arrays)
 

@@ -26,7 +26,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.catalogue import METRICS, metric
+from focalcal.calibration.catalogue import CRITERIA, METRICS, metric
 
 BINNINGS = ("width", "mass")
 MASS_VARIANTS = ("split", "authors")
@@ -38,19 +38,10 @@ on it. Twice the largest error of the fast kernels, so that they bin as the defi
 
 
 class Predictions:
-    """Predicted probabilities of labelled samples; what several metrics need is computed once.
-
-    Parameters
-    ----------
-    probs : array (n, k)
-        Probabilities, rows summing to 1.
-    labels : array (n,)
-        Integer classes 0..k-1.
-    """
+    """Predicted probabilities (n, k) of labelled samples; what several metrics need is computed once."""
 
     def __init__(self, probs: ArrayLike, labels: ArrayLike) -> None:
         self.probs, self.labels = checked(probs, labels)
-        self._gaps: dict[tuple, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
     @classmethod
     def from_logs(cls, log_probs: NDArray[np.float64], labels: ArrayLike) -> Self:
@@ -92,12 +83,9 @@ class Predictions:
         """Return whether the predicted class is the label (n,)."""
         return self.predicted == self.labels
 
-    def gaps(self, bins: int, binning: str, variant: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return each bin's number of samples and its sum of (confidence - correct)."""
-        key = (bins, binning, variant)
-        if key not in self._gaps:
-            self._gaps[key] = bin_gaps(self.confidence, self.correct, *key)
-        return self._gaps[key]
+
+Probs = ArrayLike | Predictions
+"""Probabilities (n, k) whose rows sum to 1, or the predictions that hold them."""
 
 
 def metric_value(name: str, predictions: Predictions, bins: int, variant: str) -> float:
@@ -108,77 +96,50 @@ def metric_value(name: str, predictions: Predictions, bins: int, variant: str) -
     return function(predictions, predictions.labels, **{key: options[key] for key in taken})
 
 
+def criterion_value(
+    criterion: str | None, log_probs: NDArray[np.float64], labels: ArrayLike, bins: int, variant: str
+) -> float:
+    """Return one of `CRITERIA` of log-probabilities (n, k), by definition: the reference for the kernels."""
+    predictions = Predictions.from_logs(log_probs, labels)
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion is {criterion!r}; expected one of {', '.join(CRITERIA)}")
+    return metric_value(criterion, predictions, bins, variant)
+
+
+def focal_loss_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64], gamma: float) -> float:
+    """Return the mean focal loss `-(1-p)^gamma log p` of the labels' probabilities p (C21 Eq. (5))."""
+    log_true = log_probs[np.arange(len(labels)), labels]
+    return float(np.mean(-((-np.expm1(log_true)) ** gamma) * log_true) + 0.0)
+
+
 @metric(label="Accuracy", factor=100, decimals=1, higher_is_better=True)
-def accuracy(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
-    """Return the share of samples whose predicted class is their label.
-
-    Parameters
-    ----------
-    probs : array (n, k) or Predictions
-        Probabilities, rows summing to 1.
-    labels : array (n,)
-        Integer classes 0..k-1.
-
-    Returns
-    -------
-    float
-        0 to 1.
-    """
+def accuracy(probs: Probs, labels: ArrayLike) -> float:
+    """Return the share of samples whose predicted class is their label."""
     return float(np.mean(Predictions.of(probs, labels).correct))
 
 
 @metric(label="Error", factor=100, decimals=2)
-def error(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
-    """Return the share of misclassified samples, 0 to 1; arguments as for `accuracy`."""
+def error(probs: Probs, labels: ArrayLike) -> float:
+    """Return the share of misclassified samples."""
     return float(np.mean(~Predictions.of(probs, labels).correct))
 
 
 @metric(label="Log-loss", criterion=True)
-def nll(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
-    """Return the negative log-likelihood, the mean of `-log` of the label's probability.
-
-    Parameters
-    ----------
-    probs : array (n, k) or Predictions
-        Probabilities, rows summing to 1.
-    labels : array (n,)
-        Integer classes 0..k-1.
-
-    Returns
-    -------
-    float
-        Nats; infinite if a label has probability 0.
-    """
+def nll(probs: Probs, labels: ArrayLike) -> float:
+    """Return the negative log-likelihood in nats, infinite if a label has probability 0."""
     return float(-np.mean(Predictions.of(probs, labels).label_logs) + 0.0)
 
 
 @metric(label="Brier score")
-def brier(probs: ArrayLike | Predictions, labels: ArrayLike) -> float:
-    """Return the mean squared distance to the one-hot label, summed over classes.
-
-    Parameters
-    ----------
-    probs : array (n, k) or Predictions
-        Probabilities, rows summing to 1.
-    labels : array (n,)
-        Integer classes 0..k-1.
-
-    Returns
-    -------
-    float
-        0 to 2.
-    """
+def brier(probs: Probs, labels: ArrayLike) -> float:
+    """Return the mean squared distance to the one-hot label, summed over classes: 0 to 2."""
     predictions = Predictions.of(probs, labels)
     return float(np.mean(np.sum(_residuals(predictions) ** 2, axis=1)))
 
 
 @metric(label="ECE", factor=100, decimals=2, criterion=True)
 def ece(
-    probs: ArrayLike | Predictions,
-    labels: ArrayLike,
-    bins: int = 15,
-    binning: str = "width",
-    variant: str = "split",
+    probs: Probs, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
     """Return the expected calibration error: bin-weighted mean of |accuracy - mean confidence|.
 
@@ -194,48 +155,35 @@ def ece(
         Bins of equal width or of equal numbers of samples.
     variant : {"split", "authors"}
         Definition of the bins of equal mass.
-
-    Returns
-    -------
-    float
-        0 to 1.
     """
     predictions = Predictions.of(probs, labels)
-    return float(np.sum(np.abs(predictions.gaps(bins, binning, variant)[1])) / len(predictions.labels))
+    _, gaps = bin_gaps(predictions.confidence, predictions.correct, bins, binning, variant)
+    return float(np.sum(np.abs(gaps)) / len(predictions.labels))
 
 
 @metric(label="AdaECE", factor=100, decimals=2, criterion=True)
-def adaece(
-    probs: ArrayLike | Predictions, labels: ArrayLike, bins: int = 15, variant: str = "split"
-) -> float:
+def adaece(probs: Probs, labels: ArrayLike, bins: int = 15, variant: str = "split") -> float:
     """Return the expected calibration error with bins of equal mass; arguments as for `ece`."""
     return ece(probs, labels, bins, "mass", variant)
 
 
 @metric(label="MCE", factor=100, decimals=2)
 def mce(
-    probs: ArrayLike | Predictions,
-    labels: ArrayLike,
-    bins: int = 15,
-    binning: str = "width",
-    variant: str = "split",
+    probs: Probs, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
     """Return the maximum calibration error: the largest |accuracy - mean confidence| of a bin.
 
     Arguments as for `ece`. Empty bins do not count.
     """
-    counts, gaps = Predictions.of(probs, labels).gaps(bins, binning, variant)
+    predictions = Predictions.of(probs, labels)
+    counts, gaps = bin_gaps(predictions.confidence, predictions.correct, bins, binning, variant)
     filled = counts > 0
     return float(np.max(np.abs(gaps[filled]) / counts[filled])) if filled.any() else 0.0
 
 
 @metric(label="Classwise ECE", factor=100, decimals=2)
 def classwise_ece(
-    probs: ArrayLike | Predictions,
-    labels: ArrayLike,
-    bins: int = 15,
-    binning: str = "width",
-    variant: str = "split",
+    probs: Probs, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"
 ) -> float:
     """Return the mean over all k classes of the calibration error of that class's probability.
 
@@ -258,13 +206,13 @@ def classwise_ece(
 
 
 @metric(label="Share above 0.99 confidence", factor=100, decimals=2, higher_is_better=True)
-def s99_share(probs: ArrayLike | Predictions, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
+def s99_share(probs: Probs, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
     """Return the share of samples with confidence above `threshold` (M20 Table 6)."""
     return float(np.mean(Predictions.of(probs, labels).confidence > threshold))
 
 
 @metric(label="Accuracy above 0.99 confidence", factor=100, decimals=2, higher_is_better=True)
-def s99_accuracy(probs: ArrayLike | Predictions, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
+def s99_accuracy(probs: Probs, labels: ArrayLike, threshold: float = CONFIDENT) -> float:
     """Return the accuracy of samples with confidence above `threshold`, NaN if there are none."""
     predictions = Predictions.of(probs, labels)
     confident = predictions.confidence > threshold
@@ -348,7 +296,8 @@ def bin_gaps(
         groups = np.array_split(gaps[np.argsort(confidences, kind="stable")], bins)
         return np.array([len(group) for group in groups]), np.array([group.sum() for group in groups])
     if binning == "mass":
-        index = np.searchsorted(equal_mass_edges(confidences, bins), confidences, side="left") - 1
+        edges = equal_mass_edges(confidences, bins) * (1 + EDGE_ROUNDING)
+        index = np.searchsorted(edges, confidences, side="left") - 1
     else:
         index = width_index(confidences, bins)
     counted = (index >= 0) & (index < bins)

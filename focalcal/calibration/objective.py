@@ -185,6 +185,5 @@ def _binning(samples: int, bins: int, adaece: str) -> tuple:
     sizes = [len(group) for group in np.array_split(np.arange(samples), bins)]
     starts = np.cumsum(sizes)[:-1].astype(np.int64)
     starts = starts[starts < samples]
-    if adaece == "split":
-        return edges, starts, np.empty(0)
-    return edges, starts, np.linspace(0, samples, bins + 1)
+    positions = np.empty(0) if adaece == "split" else np.linspace(0, samples, bins + 1)
+    return edges, starts, positions, metrics.EDGE_ROUNDING

@@ -1,7 +1,7 @@
 """All calibration methods and criteria of one run: tidy metric rows, fits, search surfaces."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
-from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS, check_ranges
-from focalcal.calibration.kernels.focal_table import check_gammas
+from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.metrics import Predictions, check_binning, metric_value
-from focalcal.calibration.objective import Objective, check_temperatures
-from focalcal.calibration.search import checked_temperatures, temperature_grid
-from focalcal.calibration.tidy import as_csv, score_rows
-from focalcal.common.errors import UserError
-from focalcal.common.io import atomic_output, write_json, write_text
+from focalcal.calibration.metrics import Predictions, metric_value
+from focalcal.calibration.objective import Objective
+from focalcal.calibration.search import temperature_grid
+from focalcal.calibration.tidy import COLUMNS, score_rows
+from focalcal.common.csv_rows import write_rows
+from focalcal.common.io import atomic_output, write_json
 
 
 @dataclass(frozen=True)
@@ -45,16 +44,15 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
             reason = f"loss {run['loss']!r} is not focal loss of one known gamma, which this method needs"
             skipped.append({"method": method, "reason": reason})
             continue
-        for criterion in _criteria_of(method, spec["criteria"]):
+        own = METHODS[method].criteria
+        for criterion in spec["criteria"] if own is None else own or (None,):
             calibrator = calibrator_class(method).from_context(replace(context, criterion=criterion))
             fit = calibrator.fit_objective(objective).to_record()
-            on_val, on_test = (
-                _all_metrics(calibrator, split, context) for split in (logits.val, logits.test)
-            )
-            rows.extend(score_rows(run, fit, "val", on_val))
-            rows.extend(score_rows(run, fit, "test", on_test))
-            fit["test_score"] = on_test.get(criterion)
-            if criterion is not None and criterion not in on_test:
+            for name, split in (("val", logits.val), ("test", logits.test)):
+                scores = _all_metrics(calibrator, split, context)
+                rows.extend(score_rows(run, fit, name, scores))
+            fit["test_score"] = scores.get(criterion)
+            if criterion is not None and criterion not in scores:
                 fit["test_score"] = calibrator.score(logits.test.logits, logits.test.labels)
             fits.append(fit)
     record = {"run": dict(run), "fits": fits, "not_applicable": skipped}
@@ -62,25 +60,11 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
 
 
 def context_of(spec: Mapping[str, Any]) -> Context:
-    """Return what a spec tells its calibrators; a UserError names the key that is wrong."""
-    for method in spec["methods"]:
-        _check_name("methods", method, METHODS)
-    for criterion in spec["criteria"]:
-        _check_name("criteria", criterion, CRITERIA)
-    gammas = tuple(float(gamma) for gamma in spec["gammas"])
-    grid = spec["temperatures"]
-    try:
-        check_gammas(gammas)
-        temperatures = checked_temperatures(temperature_grid(grid["start"], grid["stop"], grid["step"]))
-        check_temperatures(temperatures)
-        check_binning(spec["bins"], "mass", spec["adaece"])
-    except ValueError as error:
-        raise UserError(f"calibration settings: {error}") from None
-    check_ranges(spec["methods"], gammas, (temperatures[0], temperatures[-1]))
+    """Return what a spec tells its calibrators."""
     return Context(
         training_gamma=spec["run"]["gamma"],
-        gammas=gammas,
-        temperatures=temperatures,
+        gammas=tuple(float(gamma) for gamma in spec["gammas"]),
+        temperatures=temperature_grid(**spec["temperatures"]),
         bins=spec["bins"],
         adaece=spec["adaece"],
     )
@@ -106,7 +90,7 @@ def write_calibration(
 
     `origin` records in fits.json by which settings and code they were made.
     """
-    write_text(metrics_path, as_csv(result.rows))
+    write_rows(metrics_path, result.rows, COLUMNS)
     write_json(fits_path, {**result.fits, **origin})
     with atomic_output(surfaces_path) as partial:
         np.savez_compressed(partial, **result.surfaces)
@@ -116,16 +100,3 @@ def _all_metrics(calibrator: Calibrator, split: Split, context: Context) -> dict
     """Return every metric of the catalogue on one split, NaN where it is undefined."""
     predictions = Predictions.from_logs(calibrator.predict_log_proba(split.logits), split.labels)
     return {name: metric_value(name, predictions, context.bins, context.adaece) for name in METRICS}
-
-
-def _criteria_of(method: str, configured: Sequence[str]) -> Sequence[str | None]:
-    """Return the criteria that a method is fitted by, [None] if it fits nothing."""
-    own = METHODS[method].criteria
-    return configured if own is None else own or [None]
-
-
-def _check_name(key: str, value: str, allowed: Sequence[str] | Mapping[str, Any]) -> None:
-    if value not in allowed:
-        raise UserError(
-            f"calibration {key} has {value!r}; allowed: {', '.join(allowed)}; remove or respell it"
-        )

@@ -1,9 +1,7 @@
 """The tidy table of scores, one row per value, that all stages share. Standard library only."""
 
-import csv
-import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 COLUMNS = (
@@ -38,12 +36,3 @@ def score_rows(
                 "metric": metric,
                 "value": value,
             }
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rows as CSV text; floats have all their digits, None is empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -3,7 +3,6 @@
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,8 @@ def read_npz(path: Path) -> dict[str, NDArray]:
     try:
         # Opened here, since np.load leaves a damaged zip file open.
         with path.open("rb") as file:
-            return _arrays_of(np.load(file, allow_pickle=False), path)
+            loaded = np.load(file, allow_pickle=False)
+            arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded.items())
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; allowed: an existing file; correct the path") from None
     # The zip module raises RuntimeError for an encrypted file or an unknown compression.
@@ -30,16 +30,12 @@ def read_npz(path: Path) -> dict[str, NDArray]:
             f"{path} is not a readable .npz file ({error}); allowed: what np.savez writes; write it again"
         ) from None
 
-
-def _arrays_of(loaded: Any, path: Path) -> dict[str, NDArray]:
-    if isinstance(loaded, np.ndarray):
+    if "" in arrays:
         raise UserError(
             f"{path} holds one array without a name; allowed: what np.savez writes; save it with np.savez"
         )
-    arrays = {name: loaded[name] for name in loaded.files}
-    for name, value in arrays.items():
-        if not isinstance(value, np.ndarray):
-            raise UserError(
-                f"{path} holds {name!r}, which is not an array; allowed: what np.savez writes; remove it"
-            )
+    if foreign := [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]:
+        raise UserError(
+            f"{path} holds {foreign[0]!r}, which is not an array; allowed: what np.savez writes; remove it"
+        )
     return arrays

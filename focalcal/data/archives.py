@@ -1,14 +1,10 @@
 """Safe reading of archives: plain files only, no path outside the target folder, limited size."""
 
-import contextlib
 import gzip
-import os
-import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -18,46 +14,35 @@ _CHUNK_BYTES = 1 << 20
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, EOFError, NotImplementedError)
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits on the unpacked content of an archive."""
-
-    total_bytes: int = 4 << 30
-    members: int = 200_000
-
-
-@dataclass(frozen=True)
-class _Member:
-    name: str
-    size: int
-    is_file: bool
-    is_folder: bool
-    open: Callable[[], IO[bytes]]
-
-
 def extract(
     archive: Path,
     folder: Path,
-    wanted: Callable[[str], bool] = lambda name: True,  # noqa: ARG005  the default wants every name
-    limits: Limits = Limits(),  # noqa: B008  immutable
+    wanted: Callable[[str], bool],
+    *,
+    largest: int = 4 << 30,
+    most_members: int = 200_000,
 ) -> list[Path]:
-    """Return the files extracted from the tar (any compression) or zip `archive` into `folder`.
+    """Return the files extracted from the tar `archive` (any compression) into `folder`.
 
     Only members whose name satisfies `wanted` are written. Raise ArchiveError if any member, wanted or not,
-    has an absolute path or a "..", or is neither a plain file nor a folder, or if `limits` are exceeded.
+    has an absolute path or a "..", or is neither a plain file nor a folder, if there are more than
+    `most_members`, or if those written exceed `largest` bytes.
     """
     written: list[Path] = []
-    remaining = limits.total_bytes
     try:
-        with _members(archive) as members:
+        with tarfile.open(archive, mode="r|*") as members:
             for count, member in enumerate(members, start=1):
                 _check_member(archive, member)
-                if count > limits.members:
-                    raise ArchiveError(f"{archive.name} holds more than {limits.members} members")
-                if member.is_file and wanted(member.name):
-                    target = folder / PurePosixPath(member.name)
-                    remaining -= _write_member(archive, member, target, remaining)
-                    written.append(target)
+                if count > most_members:
+                    raise ArchiveError(f"{archive.name} holds more than {most_members} members")
+                if member.isdir() or not wanted(member.name):
+                    continue
+                target = folder / PurePosixPath(member.name)
+                if target.exists():
+                    raise ArchiveError(f"{archive.name} holds {member.name!r} twice")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                largest -= _copy(members.extractfile(member), target, largest, archive.name)
+                written.append(target)
     except _DAMAGE as error:
         raise ArchiveError(f"{archive.name} is damaged: {error}") from None
     return written
@@ -82,56 +67,21 @@ def read_zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, largest: in
         raise ArchiveError(f"{info.filename} is damaged: {error}") from None
 
 
-@contextlib.contextmanager
-def _members(archive: Path) -> Iterator[Iterator[_Member]]:
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as file:
-            yield (_zip_member(file, info) for info in file.infolist())
-    else:
-        with tarfile.open(archive, mode="r|*") as file:
-            yield (_tar_member(file, info) for info in file)
-
-
-def _tar_member(file: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
-    # isreg() also accepts sparse files, which can declare any size at no cost.
-    is_file = info.type in {tarfile.REGTYPE, tarfile.AREGTYPE}
-    return _Member(info.name, info.size, is_file, info.isdir(), lambda: file.extractfile(info))
-
-
-def _zip_member(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
-    # The upper half of external_attr is the Unix mode, 0 in archives made on other systems.
-    kind = stat.S_IFMT(info.external_attr >> 16)
-    is_folder = info.is_dir()
-    is_file = not is_folder and kind in {0, stat.S_IFREG}
-    return _Member(info.filename, info.file_size, is_file, is_folder, lambda: file.open(info))
-
-
-def _check_member(archive: Path, member: _Member) -> None:
+def _check_member(archive: Path, member: tarfile.TarInfo) -> None:
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or "\\" in member.name or "\0" in member.name:
         raise ArchiveError(f"{archive.name} holds the unsafe path {member.name!r}")
-    if not (member.is_file or member.is_folder):
+    # isreg() also accepts sparse files, which can declare any size at no cost.
+    if member.type not in {tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE}:
         raise ArchiveError(
             f"{archive.name} holds {member.name!r}, which is a link or device, not a plain file"
         )
 
 
-def _write_member(archive: Path, member: _Member, target: Path, remaining: int) -> int:
-    """Write one member and return its size."""
-    if member.size > remaining:
-        raise ArchiveError(f"{archive.name} unpacks to more bytes than allowed")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():
-        raise ArchiveError(f"{archive.name} holds {member.name!r} twice")
-    with member.open() as content:
-        return _copy(content, target, remaining, archive.name)
-
-
 def _copy(content: IO[bytes], target: Path, largest: int, name: str) -> int:
     """Write `content` to the new file `target` and return its size; the declared size is not trusted."""
     size = 0
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    with os.fdopen(descriptor, "wb") as file:
+    with target.open("xb") as file:
         while chunk := content.read(_CHUNK_BYTES):
             size += len(chunk)
             if size > largest:

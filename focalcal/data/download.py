@@ -13,7 +13,7 @@ from pathlib import Path
 
 from focalcal.data.errors import SourceError, TooSlowError
 from focalcal.data.prepared import checksum
-from focalcal.data.progress import TransferProgress
+from focalcal.data.progress import transfer_progress
 
 PARTIAL_SUFFIX = ".partial"
 _LOG = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class DownloadPolicy:
     """Seconds before the first retry; doubled for each further one."""
     longest_pause: float = 30.0
     slowest_rate: float = 200e3
-    """Bytes per second below which other sources are tried first."""
+    """Bytes per second below which other sources are tried first; 0 accepts any speed."""
     slow_after: float = 20.0
     """Seconds before the rate is checked."""
 
@@ -68,22 +68,20 @@ def problem_with(path: Path, expected: ExpectedFile) -> str | None:
     return None
 
 
-def download(
-    url: str, target: Path, expected: ExpectedFile, policy: DownloadPolicy, *, patient: bool = False
-) -> None:
+def download(url: str, target: Path, expected: ExpectedFile, policy: DownloadPolicy) -> None:
     """Download `url` to `target`, or raise a SourceError that says why this source cannot serve it.
 
     Bytes are collected in `target` + ".partial", which survives a kill and is resumed by the next call, even
-    from another mirror. Only a file with the right checksum is renamed to `target`. Unless `patient`, a
-    source slower than the policy allows raises TooSlowError and leaves its partial file.
+    from another mirror. Only a file with the right checksum is renamed to `target`. A source slower than the
+    policy allows raises TooSlowError and leaves its partial file.
     """
     partial = target.with_name(target.name + PARTIAL_SUFFIX)
-    resumed = _collect(url, partial, expected, policy, patient=patient)
+    resumed = _collect(url, partial, expected, policy)
     problem = problem_with(partial, expected)
     if problem is not None and resumed:
         _LOG.warning("%s: %s after a resumed download; deleted, starting over", url, problem)
         partial.unlink()
-        _collect(url, partial, expected, policy, patient=patient)
+        _collect(url, partial, expected, policy)
         problem = problem_with(partial, expected)
     if problem is not None:
         partial.unlink()
@@ -93,9 +91,7 @@ def download(
     partial.replace(target)
 
 
-def _collect(
-    url: str, partial: Path, expected: ExpectedFile, policy: DownloadPolicy, *, patient: bool
-) -> bool:
+def _collect(url: str, partial: Path, expected: ExpectedFile, policy: DownloadPolicy) -> bool:
     """Complete `partial` over as many connections as needed; return whether any was a resumption."""
     failures = 0
     resumed = False
@@ -103,7 +99,7 @@ def _collect(
     while expected.size is None or _bytes_on_disk(partial) < expected.size:
         resumed = resumed or _bytes_on_disk(partial) > 0
         try:
-            _transfer(url, partial, expected, policy, patient=patient)
+            _transfer(url, partial, expected, policy)
         except _TemporaryError as error:
             # Only bytes beyond the furthest seen count as progress: a server may restart for ever.
             failures = 0 if _bytes_on_disk(partial) > furthest else failures + 1
@@ -118,9 +114,7 @@ def _collect(
     return True
 
 
-def _transfer(
-    url: str, partial: Path, expected: ExpectedFile, policy: DownloadPolicy, *, patient: bool
-) -> None:
+def _transfer(url: str, partial: Path, expected: ExpectedFile, policy: DownloadPolicy) -> None:
     """Append the bytes of one connection to `partial`; raise _TemporaryError if it is incomplete."""
     offset = _bytes_on_disk(partial)
     with _open(url, offset, partial, policy.timeout) as response:
@@ -128,15 +122,14 @@ def _transfer(
         limit = total if total is not None else _LARGEST_UNKNOWN_BYTES
         started, position = time.monotonic(), offset
         mode = "ab" if offset else "wb"
-        with partial.open(mode) as file, TransferProgress(expected.name, offset, total) as progress:
+        with partial.open(mode) as file, transfer_progress(expected.name, offset, total) as show:
             while chunk := _read_chunk(response):
                 file.write(chunk)
                 position += len(chunk)
-                progress.add(len(chunk))
+                show(len(chunk))
                 if position > limit:
                     raise SourceError(f"the server sends more than {limit} bytes")
-                if not patient:
-                    _require_speed(position - offset, time.monotonic() - started, policy)
+                _require_speed(position - offset, time.monotonic() - started, policy)
     if total is not None and position < total:
         raise _TemporaryError(f"the connection closed after {position} of {total} bytes")
 
@@ -159,8 +152,6 @@ def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.H
             raise _TemporaryError("the server cannot resume; starting over") from None
         kind = _TemporaryError if error.code in _TEMPORARY_STATUS else SourceError
         raise kind(f"HTTP {error.code} {error.reason}") from None
-    except urllib.error.URLError as error:
-        raise _connection_error(error.reason) from None
     except (OSError, http.client.HTTPException) as error:
         raise _connection_error(error) from None
 
@@ -189,8 +180,9 @@ def _require_speed(count: int, elapsed: float, policy: DownloadPolicy) -> None:
         raise TooSlowError(f"only {count / elapsed / 1e3:.0f} kB/s; trying other sources first")
 
 
-def _connection_error(reason: object) -> Exception:
+def _connection_error(error: Exception) -> Exception:
     """Return a SourceError if another attempt cannot help, else a _TemporaryError."""
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, socket.gaierror):
         return SourceError("the host name cannot be resolved")
     if isinstance(reason, ConnectionRefusedError | ssl.SSLCertVerificationError):

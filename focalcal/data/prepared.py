@@ -9,7 +9,7 @@ import os
 import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from focalcal.common.io import atomic_output
 from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
 
 POSTERIOR_SUM_TOLERANCE = 1e-6
-_CHUNK_BYTES = 1 << 20
 _LOCAL_HEADER_BYTES = 30
 
 
@@ -68,7 +67,8 @@ def load_dataset(path: str | os.PathLike[str], *, memory_map: bool = False) -> P
             arrays: dict[str, Any] = {name: archive[name] for name in archive.files if name != "inputs"}
         # The zip module would read the inputs several times more slowly to verify them; the checksum in the
         # record already covers the whole file.
-        arrays["inputs"] = _stored_array(path, "inputs.npy", memory_map=memory_map)
+        inputs = _mapped_array(path, "inputs.npy")
+        arrays["inputs"] = inputs if memory_map else np.array(inputs)
         arrays["classes"] = int(arrays["classes"])
         return PreparedData(**arrays)
     except FileNotFoundError:
@@ -79,11 +79,8 @@ def load_dataset(path: str | os.PathLike[str], *, memory_map: bool = False) -> P
 
 def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
     """Return the hexadecimal digest of the file at `path`."""
-    digest = hashlib.new(algorithm, usedforsecurity=False)
     with Path(path).open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 def split_checksum(data: PreparedData) -> str:
@@ -107,19 +104,30 @@ def class_counts(data: PreparedData) -> dict[str, list[int]]:
 def validate(data: PreparedData) -> None:
     """Raise ValueError with the field, its value and what is allowed if `data` is malformed."""
     _validate_types(data)
-    _validate_inputs(data)
-    count = len(data.inputs)
-    if data.labels.dtype != np.int64 or data.labels.shape != (count,):
-        raise ValueError(f"labels must be int64 ({count},), not {_type_and_shape(data.labels)}")
+    inputs, labels, posterior = data.inputs, data.labels, data.posterior
+    if (inputs.dtype, inputs.ndim) not in ((np.uint8, 4), (np.float32, 2)):
+        raise ValueError(
+            f"inputs must be uint8 (n, C, H, W) images or float32 (n, d) features, "
+            f"not {_type_and_shape(inputs)}"
+        )
+    if 0 in inputs.shape:
+        raise ValueError(f"inputs must not be empty, but have shape {inputs.shape}")
+    if inputs.dtype == np.float32 and not np.isfinite(inputs).all():
+        raise ValueError("inputs must be finite, but hold NaN or infinities")
+    _validate_shapes(data)
+    if not (np.isfinite(data.mean).all() and np.isfinite(data.std).all() and (data.std > 0).all()):
+        raise ValueError(f"mean must be finite and std positive, not {data.mean} and {data.std}")
     if data.classes < 2:
         raise ValueError(f"classes must be at least 2, not {data.classes}")
-    if count and (data.labels.min() < 0 or data.labels.max() >= data.classes):
-        raise ValueError(
-            f"labels must lie in 0..{data.classes - 1}, not {data.labels.min()}..{data.labels.max()}"
-        )
+    if labels.min() < 0 or labels.max() >= data.classes:
+        raise ValueError(f"labels must lie in 0..{data.classes - 1}, not {labels.min()}..{labels.max()}")
     _validate_splits(data)
-    if data.posterior is not None:
-        _validate_posterior(data.posterior, count, data.classes)
+    if posterior is not None:
+        error = np.abs(posterior.sum(axis=1) - 1).max()
+        if not (error <= POSTERIOR_SUM_TOLERANCE and posterior.min() >= 0):
+            raise ValueError(
+                f"posterior rows must be >= 0 and sum to 1; the largest error of a sum is {error:.3g}"
+            )
 
 
 def _validate_types(data: PreparedData) -> None:
@@ -131,25 +139,19 @@ def _validate_types(data: PreparedData) -> None:
             raise ValueError(f"{field.name} must be {words}, not {type(value).__name__}; correct it")
 
 
-def _validate_inputs(data: PreparedData) -> None:
-    inputs = data.inputs
-    is_images = inputs.dtype == np.uint8 and inputs.ndim == 4
-    is_features = inputs.dtype == np.float32 and inputs.ndim == 2
-    if not (is_images or is_features):
-        raise ValueError(
-            f"inputs must be uint8 (n, C, H, W) images or float32 (n, d) features, "
-            f"not {_type_and_shape(inputs)}"
-        )
-    if 0 in inputs.shape:
-        raise ValueError(f"inputs must not be empty, but have shape {inputs.shape}")
-    if is_features and not np.isfinite(inputs).all():
-        raise ValueError("inputs must be finite, but hold NaN or infinities")
-    for name in ("mean", "std"):
+def _validate_shapes(data: PreparedData) -> None:
+    """Check the types and shapes that follow from the inputs'."""
+    count, channels = data.inputs.shape[:2]
+    expected = {
+        "labels": ("int64", (count,)),
+        "mean": ("float32", (channels,)),
+        "std": ("float32", (channels,)),
+        "posterior": ("float64", (count, data.classes)),
+    }
+    for name, (dtype, shape) in expected.items():
         values = getattr(data, name)
-        if values.dtype != np.float32 or values.shape != (inputs.shape[1],):
-            raise ValueError(f"{name} must be float32 ({inputs.shape[1]},), not {_type_and_shape(values)}")
-    if not (np.isfinite(data.mean).all() and np.isfinite(data.std).all() and (data.std > 0).all()):
-        raise ValueError(f"mean must be finite and std positive, not {data.mean} and {data.std}")
+        if values is not None and (values.dtype != dtype or values.shape != shape):
+            raise ValueError(f"{name} must be {dtype} {shape}, not {_type_and_shape(values)}")
 
 
 def _validate_splits(data: PreparedData) -> None:
@@ -171,22 +173,12 @@ def _validate_splits(data: PreparedData) -> None:
         raise ValueError(f"splits must be disjoint; sample {int(uses.argmax())} is used {uses.max()} times")
 
 
-def _validate_posterior(posterior: np.ndarray, count: int, classes: int) -> None:
-    if posterior.dtype != np.float64 or posterior.shape != (count, classes):
-        raise ValueError(f"posterior must be float64 ({count}, {classes}), not {_type_and_shape(posterior)}")
-    error = np.abs(posterior.sum(axis=1) - 1).max()
-    if not (error <= POSTERIOR_SUM_TOLERANCE and posterior.min() >= 0):
-        raise ValueError(
-            f"posterior rows must be >= 0 and sum to 1; the largest error of a sum is {error:.3g}"
-        )
-
-
 def _type_and_shape(array: np.ndarray) -> str:
     return f"{array.dtype} {array.shape}"
 
 
-def _stored_array(path: Path, member: str, *, memory_map: bool) -> np.ndarray:
-    """Return the array stored as `member` of the uncompressed zip at `path`, read or mapped read-only."""
+def _mapped_array(path: Path, member: str) -> np.memmap:
+    """Return the array stored as `member` of the uncompressed zip at `path`, mapped read-only."""
     with zipfile.ZipFile(path) as archive:
         info = archive.getinfo(member)
     if info.compress_type != zipfile.ZIP_STORED:
@@ -198,22 +190,11 @@ def _stored_array(path: Path, member: str, *, memory_map: bool) -> np.ndarray:
         name_length = int.from_bytes(header[26:28], "little")
         extra_length = int.from_bytes(header[28:30], "little")
         file.seek(name_length + extra_length, os.SEEK_CUR)
-        shape, fortran_order, dtype = _read_array_header(file)
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError(f"member {member} is not what np.savez writes")
+        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
+        # Object references read as raw bytes would be wild pointers.
+        if dtype.hasobject:
+            raise ValueError("an array holds Python objects")
         order = "F" if fortran_order else "C"
-        if memory_map:
-            return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape, order=order)
-        count = int(np.prod(shape, dtype=np.int64))
-        return np.fromfile(file, dtype=dtype, count=count).reshape(shape, order=order)
-
-
-def _read_array_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
-    version = np.lib.format.read_magic(file)
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    shape, fortran_order, dtype = readers[version](file)
-    # Object references read as raw bytes would be wild pointers.
-    if dtype.hasobject:
-        raise ValueError("an array holds Python objects")
-    return shape, fortran_order, dtype
+        return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape, order=order)

@@ -7,7 +7,6 @@ built-in dataset a second name, under which it has parameters of its own: `gauss
 """
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,6 @@ from focalcal.common.samples import FEWEST_SAMPLES
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
 PLUGIN_FOLDER = "datasets"
-NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 DOWNLOAD = "download"
 """The value of `recovery.human_labels` that asks for the registry's own source."""
 
@@ -28,39 +26,37 @@ DOWNLOAD = "download"
 # These keys stay out of a job's spec, so that a new mirror or a better citation reruns nothing.
 _DESCRIPTIVE_KEYS = ("title", "licence", "citation", "homepage", "archives", "sources", "human_labels")
 
-_FOLDER_DEFAULTS = {
-    "folder": None,
-    "image_size": None,
-    "greyscale": False,
-    "validation": 0.1,
-    "test": 0.2,
-    "seed": 0,
+_DRAWN_SPLIT = {"validation": 0.1, "test": 0.2, "seed": 0}
+_OWN_DEFAULTS = {
+    "folder": {"folder": None, "image_size": None, "greyscale": False, **_DRAWN_SPLIT},
+    "npz": {"npz": None, **_DRAWN_SPLIT},
+    "plugin": {"options": {}},
 }
-_NPZ_DEFAULTS = {"npz": None, "validation": 0.1, "test": 0.2, "seed": 0}
-_PLUGIN_DEFAULTS = {"options": {}}
 
 
-def load_entry(name: str, folder: Path = REGISTRY_FOLDER) -> dict[str, Any]:
+def load_entry(name: str) -> dict[str, Any]:
     """Return the registry entry of `name`, over that of its `base` where it has one.
 
     Raise a UserError that lists the known names if the name is unknown.
     """
-    path = folder / f"{name}.toml"
-    if not NAME_PATTERN.fullmatch(name) or not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.toml")))
+    if name not in _entry_names():
         raise UserError(
-            f"unknown dataset {name!r}; known: {known}; your own needs "
+            f"unknown dataset {name!r}; known: {', '.join(_entry_names())}; your own needs "
             f"`datasets: {{{name}: {{folder: PATH}}}}` in the config or a file {PLUGIN_FOLDER}/{name}.py "
             f"(see docs/add-a-dataset.md)"
         )
-    entry = tomllib.loads(path.read_text("utf-8"))
-    return {**load_entry(entry["base"], folder), **entry} if "base" in entry else entry
+    entry = tomllib.loads((REGISTRY_FOLDER / f"{name}.toml").read_text("utf-8"))
+    return {**load_entry(entry["base"]), **entry} if "base" in entry else entry
+
+
+def _entry_names() -> list[str]:
+    return sorted(file.stem for file in REGISTRY_FOLDER.glob("*.toml"))
 
 
 def dataset_names(settings: Mapping[str, Any], root: Path = PROJECT_ROOT) -> list[str]:
     """Return every dataset a config may use: the registry, the config's `datasets:`, the plugin files."""
-    plugins = [path.stem for path in (root / PLUGIN_FOLDER).glob("*.py")]
-    return sorted({path.stem for path in REGISTRY_FOLDER.glob("*.toml")} | set(settings) | set(plugins))
+    plugins = (path.stem for path in (root / PLUGIN_FOLDER).glob("*.py"))
+    return sorted({*_entry_names(), *settings, *plugins})
 
 
 def job_spec(
@@ -78,12 +74,11 @@ def job_spec(
         entry = load_entry(name) if kind == "registry" else _base_entry(name, settings.pop("base"))
         defaults = entry.pop("parameters", {})
         entry = {key: value for key, value in entry.items() if key not in _DESCRIPTIVE_KEYS}
-    elif kind == "plugin":
-        file = f"{PLUGIN_FOLDER}/{name}.py"
-        entry = {"kind": kind, "file": file, "code": _plugin_code(root, file)}
-        defaults = _PLUGIN_DEFAULTS
     else:
-        entry, defaults = {"kind": kind}, _FOLDER_DEFAULTS if kind == "folder" else _NPZ_DEFAULTS
+        entry, defaults = {"kind": kind}, _OWN_DEFAULTS[kind]
+    if kind == "plugin":
+        file = f"{PLUGIN_FOLDER}/{name}.py"
+        entry |= {"file": file, "code": _plugin_code(root, file)}
     parameters = _resolve_parameters(name, defaults, settings)
     _check_parameters(f"datasets.{name}", entry, parameters)
     return {"name": name, "entry": entry, "parameters": parameters}
@@ -102,17 +97,14 @@ def user_files(spec: Mapping[str, Any]) -> list[str]:
         top = Path(parameters["folder"])
         below = (path for pattern in ("*", "*/*") for path in top.glob(pattern) if path.is_dir())
         folders = [str(path) for path in (top, *sorted(below))]
-        _check_encoding(f"datasets.{spec['name']}.folder", folders)
+        for path in folders:
+            printable = os.fsencode(path).decode("utf-8", "backslashreplace")
+            # Snakemake could not write it down.
+            if printable != path:
+                where = f"datasets.{spec['name']}.folder"
+                raise UserError(f"{where}: the name of '{printable}' is not UTF-8; rename it")
         return folders
     return []
-
-
-def _check_encoding(where: str, paths: list[str]) -> None:
-    """Raise a UserError for a name that is not UTF-8: Snakemake could not write it down."""
-    for path in paths:
-        printable = os.fsencode(path).decode("utf-8", "backslashreplace")
-        if printable != path:
-            raise UserError(f"{where}: the name of '{printable}' is not UTF-8; rename it")
 
 
 def _resolve_parameters(
@@ -149,8 +141,8 @@ def _check_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[
 
 def _base_entry(name: str, base: str) -> dict[str, Any]:
     """Return the entry of the built-in dataset that `name` is a variant of, `base` naming its files."""
-    if not (REGISTRY_FOLDER / f"{base}.toml").is_file():
-        known = ", ".join(sorted(file.stem for file in REGISTRY_FOLDER.glob("*.toml")))
+    if base not in _entry_names():
+        known = ", ".join(_entry_names())
         raise UserError(f"datasets.{name}.base: must be a built-in dataset ({known}), not {base!r}")
     # If the base itself has a base in the registry, that one wins: the files are stored under its name.
     return {"base": base, **load_entry(base)}
@@ -170,7 +162,7 @@ def _kind_of(name: str, settings: Mapping[str, Any], root: Path) -> str:
         "npz": ("the key npz", "npz" in settings),
         "base": ("the key base", "base" in settings),
         "plugin": (f"the file {PLUGIN_FOLDER}/{name}.py", (root / PLUGIN_FOLDER / f"{name}.py").is_file()),
-        "registry": ("the built-in dataset of that name", (REGISTRY_FOLDER / f"{name}.toml").is_file()),
+        "registry": ("the built-in dataset of that name", name in _entry_names()),
     }
     found = [kind for kind, (_, is_there) in definitions.items() if is_there]
     if len(found) > 1:

@@ -60,13 +60,11 @@ class GaussianClasses:
 
 def gauss3(noise: float = 1.0) -> GaussianClasses:
     """Return the one-dimensional three-class problem after C21 section 5.2, with widths scaled by `noise`."""
-    _require_positive_noise(noise)
     return GaussianClasses(np.array(_GAUSS3_MEANS), noise * np.array(_GAUSS3_STDS))
 
 
 def gauss10(noise: float = 1.0) -> GaussianClasses:
     """Return the ten-class problem in 16 dimensions, with widths scaled by `noise`; Bayes error 20 % at 1."""
-    _require_positive_noise(noise)
     random = np.random.RandomState(_GAUSS10_MEANS_SEED)
     means = _GAUSS10_MEANS_SCALE * random.standard_normal((_GAUSS10_CLASSES, _GAUSS10_DIMENSIONS))
     return GaussianClasses(means, noise * np.linspace(*_GAUSS10_STD_RANGE, _GAUSS10_CLASSES))
@@ -100,8 +98,3 @@ def prepare_gaussian(name: str, sizes: Mapping[str, int], seed: int, noise: floa
         std=np.ones(dimensions, dtype=np.float32),
         posterior=problem.posterior(inputs),
     )
-
-
-def _require_positive_noise(noise: float) -> None:
-    if not 0 < noise < float("inf"):
-        raise ValueError(f"noise must be positive and finite, not {noise}")

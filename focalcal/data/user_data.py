@@ -17,8 +17,9 @@ from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
-_SPLIT_ARRAYS = ("x_train", "y_train", "x_val", "y_val", "x_test", "y_test")
+_PART_ARRAYS = {split: (f"x_{split}", f"y_{split}") for split in SPLITS}
 _WHOLE_ARRAYS = ("inputs", "labels", *(f"{split}_indices" for split in SPLITS), "posterior")
+_NEEDED_ARRAYS = {"inputs", "labels", "x_train", "y_train", "x_test", "y_test"}
 _CHANNEL_COUNTS = (1, 3, 4)
 _DEEP_MODES = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
 """Pillow's modes with more than 8 bits per channel, which it would clip to 255."""
@@ -61,21 +62,22 @@ def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedD
     Images are uint8 (n, H, W), (n, H, W, C) or (n, C, H, W); features are numbers (n, d); labels are 0..K-1.
     """
     arrays = _load_arrays(path)
-    if "inputs" in arrays:
-        inputs, labels = _as_samples(path, "inputs", "labels", arrays)
-        given = [split for split in SPLITS if f"{split}_indices" in arrays]
-        if given and len(given) != len(SPLITS):
-            raise UserError(
-                f"{path} has indices for {', '.join(given)} only; allowed: train, val and test, or none"
-            )
-        indices = {
-            split: _as_indices(path, f"{split}_indices", arrays, len(labels)) for split in given
-        } or _split_indices(labels, {"": len(labels)}, validation, test, seed)
+    names = {"": ("inputs", "labels")} if "inputs" in arrays else _PART_ARRAYS
+    parts = {
+        part: _as_samples(path, *pair, arrays)
+        for part, pair in names.items()
+        if not arrays.keys().isdisjoint(pair)
+    }
+    inputs, labels = (np.concatenate(values) for values in zip(*parts.values(), strict=True))
+    given = [split for split in SPLITS if f"{split}_indices" in arrays]
+    if given and len(given) != len(SPLITS):
+        raise UserError(
+            f"{path} has indices for {', '.join(given)} only; allowed: train, val and test, or none"
+        )
+    if given:
+        indices = {split: _as_indices(path, f"{split}_indices", arrays, len(labels)) for split in given}
     else:
-        splits = [split for split in SPLITS if {f"x_{split}", f"y_{split}"} & set(arrays)]
-        parts = {split: _as_samples(path, f"x_{split}", f"y_{split}", arrays) for split in splits}
-        inputs, labels = (np.concatenate(arrays) for arrays in zip(*parts.values(), strict=True))
-        counts = {split: len(part_labels) for split, (_, part_labels) in parts.items()}
+        counts = {part: len(part_labels) for part, (_, part_labels) in parts.items()}
         indices = _split_indices(labels, counts, validation, test, seed)
     classes = int(labels.max()) + 1
     repair = "number labels 0 to K - 1 without gaps, or add training samples of these classes"
@@ -112,17 +114,8 @@ def _assembled(
     posterior: np.ndarray | None = None,
 ) -> PreparedData:
     mean, std = _normalisation(inputs, indices["train"])
-    return PreparedData(
-        inputs=inputs,
-        labels=labels,
-        train_indices=indices["train"],
-        val_indices=indices["val"],
-        test_indices=indices["test"],
-        classes=classes,
-        mean=mean,
-        std=std,
-        posterior=posterior,
-    )
+    by_name = {f"{split}_indices": indices[split] for split in SPLITS}
+    return PreparedData(inputs, labels, **by_name, classes=classes, mean=mean, std=std, posterior=posterior)
 
 
 def _normalisation(inputs: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -150,24 +143,21 @@ def _split_indices(
 
     A part named "" is the whole dataset, to be split here; without "val", it is taken from "train".
     """
-    bounds = np.cumsum([0, *counts.values()])
-    parts = {name: np.arange(bounds[i], bounds[i + 1]) for i, name in enumerate(counts)}
-    if "" in parts:
-        wanted = {"val": _sample_count(validation, len(labels)), "test": _sample_count(test, len(labels))}
-    elif "val" not in parts:
-        wanted = {"val": _sample_count(validation, len(parts["train"]))}
-    else:
+    begins = np.cumsum([*counts.values()])[:-1]
+    parts = dict(zip(counts, np.split(np.arange(len(labels)), begins), strict=True))
+    if "val" in parts:
         return parts
-    pool = parts.pop("", None) if "" in parts else parts["train"]
-    rest = len(pool) - sum(wanted.values())
+    wanted = {"val": validation} if "test" in parts else {"val": validation, "test": test}
+    pool = parts.pop("train" if "train" in parts else "")
+    sizes = [_sample_count(share, len(pool)) for share in wanted.values()]
+    rest = len(pool) - sum(sizes)
     if rest < 1:
         raise UserError(
             f"validation {validation} and test {test} leave no training samples out of {len(pool)}"
         )
-    chosen = stratified(labels[pool], [*wanted.values(), rest], seed)
-    for name, positions in zip([*wanted, "train"], chosen, strict=True):
-        parts[name] = pool[positions]
-    return parts
+    chosen = stratified(labels[pool], [*sizes, rest], seed)
+    drawn = {name: pool[positions] for name, positions in zip([*wanted, "train"], chosen, strict=True)}
+    return {**parts, **drawn}
 
 
 def _sample_count(share: float, total: int) -> int:
@@ -175,8 +165,9 @@ def _sample_count(share: float, total: int) -> int:
     return share if isinstance(share, int) else max(FEWEST_SAMPLES["val"], round(share * total))
 
 
-def _visible(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+def _sub_folders(folder: Path) -> list[str]:
+    """Return the names of the visible folders in a folder, in alphabetical order."""
+    return sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 def _split_folders(folder: Path) -> dict[str, Path]:
@@ -184,8 +175,7 @@ def _split_folders(folder: Path) -> dict[str, Path]:
     found = {split: folder / split for split in SPLITS if (folder / split).is_dir()}
     if not {"train", "test"} <= set(found):
         return {"": folder}
-    unknown = [path.name for path in _visible(folder) if path.is_dir() and path.name not in found]
-    if unknown:
+    if unknown := [name for name in _sub_folders(folder) if name not in found]:
         raise UserError(
             f"{folder} has the folder {unknown[0]!r} beside train and test; allowed there: "
             f"{', '.join(SPLITS)}; rename it or move it away"
@@ -209,7 +199,7 @@ def _refuse_empty_classes(
 
 
 def _class_names(parent: Path) -> list[str]:
-    names = [path.name for path in _visible(parent) if path.is_dir()]
+    names = _sub_folders(parent)
     if len(names) < 2:
         raise UserError(f"{parent} has {len(names)} sub-folders; allowed: one for each of 2 or more classes")
     return names
@@ -217,26 +207,26 @@ def _class_names(parent: Path) -> list[str]:
 
 def _labelled_files(parent: Path, class_names: list[str]) -> list[tuple[Path, int]]:
     """Return the image files below a folder of class folders, each with its label, in alphabetical order."""
-    folders = [path for path in _visible(parent) if path.is_dir()]
-    if unknown := sorted({path.name for path in folders} - set(class_names)):
+    folders = _sub_folders(parent)
+    if unknown := sorted(set(folders) - set(class_names)):
         raise UserError(f"{parent} has the class {unknown[0]!r}, which has no training images")
-    files = [(file, class_names.index(path.name)) for path in folders for file in _images_in(path)]
+    files = [(file, class_names.index(name)) for name in folders for file in _images_in(parent / name)]
     if not files:
         raise UserError(f"{parent} has no images in its class folders; allowed: {', '.join(IMAGE_SUFFIXES)}")
     return files
 
 
 def _images_in(class_folder: Path) -> list[Path]:
-    images = []
-    for path in _visible(class_folder):
-        if path.suffix.lower() in IMAGE_SUFFIXES:
-            images.append(path)
-        elif path.is_dir():
-            raise UserError(
-                f"{class_folder} is read as a class but has the folder {path.name!r}; allowed: images "
-                f"in class folders, which are at the top level or all in train and test; move it"
-            )
-    return images
+    if nested := _sub_folders(class_folder):
+        raise UserError(
+            f"{class_folder} is read as a class but has the folder {nested[0]!r}; allowed: images "
+            f"in class folders, which are at the top level or all in train and test; move it"
+        )
+    return sorted(
+        path
+        for path in class_folder.iterdir()
+        if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".")
+    )
 
 
 def _read_images(files: list[Path], image_size: int | None, greyscale: bool) -> np.ndarray:
@@ -276,8 +266,9 @@ def _read_image(file: Path, image_size: int | None, greyscale: bool) -> np.ndarr
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     arrays = npz.read_npz(path)
-    needed = ("inputs", "labels") if "inputs" in arrays else ("x_train", "y_train", "x_test", "y_test")
-    allowed = _WHOLE_ARRAYS if "inputs" in arrays else _SPLIT_ARRAYS
+    parts = [name for pair in _PART_ARRAYS.values() for name in pair]
+    allowed = _WHOLE_ARRAYS if "inputs" in arrays else parts
+    needed = [name for name in allowed if name in _NEEDED_ARRAYS]
     if missing := [name for name in needed if name not in arrays]:
         raise UserError(
             f"{path} lacks the array {missing[0]!r}; allowed: inputs, labels or x_train, y_train, x_test, "
@@ -310,10 +301,9 @@ def _as_inputs(path: Path, name: str, arrays: Mapping[str, np.ndarray]) -> np.nd
     if values.dtype == np.uint8 and values.ndim == 3:
         return values[:, None]
     if values.dtype == np.uint8 and values.ndim == 4:
-        channel_first, channel_last = (values.shape[axis] in _CHANNEL_COUNTS for axis in (1, 3))
-        if channel_first:
+        if values.shape[1] in _CHANNEL_COUNTS:
             return values
-        if channel_last:
+        if values.shape[3] in _CHANNEL_COUNTS:
             return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
     if values.ndim == 2 and values.dtype.kind in "fiu":
         return values.astype(np.float32)

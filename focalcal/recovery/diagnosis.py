@@ -26,22 +26,14 @@ def diagnose(
     region = confidence_region(np.exp(raw), gamma)
     # Logarithms still differ where the largest probabilities both round to 1.
     by_psi = _signs(raw, log_psi(logits, gamma).max(axis=1), uniform)
-    shares = {f"region_{name}": _share((region == name) & ~uniform) for name in REGIONS}
-    shares |= {"psi_under": _share(by_psi < 0), "psi_over": _share(by_psi > 0)}
+    masks = {f"region_{name}": (region == name) & ~uniform for name in REGIONS}
+    masks |= {"psi_under": by_psi < 0, "psi_over": by_psi > 0}
     if posterior is not None:
         by_truth = _signs(np.exp(raw), posterior.max(axis=1), uniform)
-        shares |= {
-            "true_under": _share(by_truth < 0),
-            "true_over": _share(by_truth > 0),
-            "psi_right": _share(by_psi == by_truth),
-        }
-    return shares
+        masks |= {"true_under": by_truth < 0, "true_over": by_truth > 0, "psi_right": by_psi == by_truth}
+    return {name: float(np.mean(mask)) for name, mask in masks.items()}
 
 
 def _signs(confidence: NDArray, reference: NDArray, uniform: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return -1 where the confidence is too low, 1 where it is too high, 0 where they agree."""
     return np.where(uniform, 0.0, np.sign(confidence - reference))
-
-
-def _share(mask: NDArray[np.bool_]) -> float:
-    return float(np.mean(mask))

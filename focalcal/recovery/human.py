@@ -42,8 +42,7 @@ def read_distributions(path: str | os.PathLike[str]) -> NDArray[np.float64]:
 
     Raise a UserError if they are not distributions.
     """
-    path = Path(path)
-    probs = _read_array(path)
+    probs = _read_array(Path(path))
     if probs.dtype.kind not in "fiu" or probs.ndim != 2:
         raise UserError(
             f"human labels {path} have shape {probs.shape} and dtype {probs.dtype}; allowed: numbers, one "

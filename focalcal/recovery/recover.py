@@ -5,7 +5,7 @@ Nothing is fitted here: temperatures come from the run's calibration, and the ga
 model was trained with. If that is not known, Psi does not apply.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +24,9 @@ ROW_SUM_TOLERANCE = 1e-6
 LARGEST_DEVIATION = 8.0
 """In standard errors: labels drawn from their posterior deviate further once in 10^14 files."""
 RAW = {"method": "none", "criterion": None, "parameters": IDENTITY}
-FITTED = (("ts", "nll"), ("fts", "nll"), ("ts-focal", "focal"))
+FITTED = (("none", None), ("ts", "nll"), ("fts", "nll"), ("ts-focal", "focal"))
 """Methods of C21's comparison whose parameters the calibration stage fits, with the criterion they need."""
-RECOVERED = {"psi": None, "ts-focal-psi": ("ts-focal", "focal")}
+RECOVERED = {"psi": ("none", None), "ts-focal-psi": ("ts-focal", "focal")}
 """Methods that end with Psi at the training gamma, with the fit whose temperature comes first."""
 
 
@@ -61,16 +61,16 @@ def recover(
         for name, split, people in (("val", logits.val, None), ("test", logits.test, human)):
             log_probs = load_calibrator(fit).predict_log_proba(split.logits)
             predictions = Predictions.from_logs(log_probs, split.labels)
-            scores = {
-                "error": metrics.error(predictions, split.labels),
-                "ece": metrics.ece(predictions, split.labels, bins),
-            }
+            ece = metrics.ece(predictions, split.labels, bins)
+            distances = {}
             for kind, truth in (("posterior", split.posterior), ("human", people)):
                 if truth is not None:
-                    scores[f"kl_{kind}"] = kl_to_posterior(truth, log_probs)
-                    scores[f"tv_{kind}"] = total_variation_to_posterior(truth, log_probs)
-            rows.extend(score_rows(run, fit, name, _tidy(scores, bins)))
+                    distances[f"kl_{kind}"] = kl_to_posterior(truth, log_probs)
+                    distances[f"tv_{kind}"] = total_variation_to_posterior(truth, log_probs)
+            # Names that the calibration stage does not use: one score must not be there twice.
+            rows.extend(score_rows(run, fit, name, {f"ece_{bins}": ece, **distances}))
         # The record describes the test split, which the loop above ends with.
+        scores = {"error": metrics.error(predictions, split.labels), "ece": ece, **distances}
         reliability = metrics.reliability_bins(predictions.confidence, predictions.correct, bins)
         described.append({**fit, "scores": scores, "reliability": reliability})
     if run["gamma"] is not None and run["gamma"] > 0:
@@ -91,7 +91,8 @@ def applicable_fits(
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Return method, criterion and parameters of what applies, and method and reason of what does not."""
     stored = {(fit["method"], fit["criterion"]): {key: fit[key] for key in RAW} for fit in fits["fits"]}
-    applied, skipped = [RAW], []
+    stored[RAW["method"], RAW["criterion"]] = RAW
+    applied, skipped = [], []
     for key in FITTED:
         if key in stored:
             applied.append(stored[key])
@@ -99,19 +100,14 @@ def applicable_fits(
             skipped.append({"method": key[0], "reason": _why_not_fitted(*key, fits)})
     for method, first in RECOVERED.items():
         if run["gamma"] is None:
-            skipped.append({"method": method, "reason": unknown_gamma(run["loss"])})
-        elif first is not None and first not in stored:
+            reason = f"Psi does not apply: loss {run['loss']!r} is not focal loss of one known gamma"
+            skipped.append({"method": method, "reason": reason})
+        elif first not in stored:
             skipped.append({"method": method, "reason": _why_not_fitted(*first, fits)})
         else:
-            fit = RAW if first is None else stored[first]
-            parameters = fit["parameters"] | {"gamma": float(run["gamma"])}
-            applied.append({**fit, "method": method, "parameters": parameters})
+            parameters = stored[first]["parameters"] | {"gamma": float(run["gamma"])}
+            applied.append({**stored[first], "method": method, "parameters": parameters})
     return applied, skipped
-
-
-def unknown_gamma(loss: str) -> str:
-    """Return why Psi does not apply to a model trained with this loss."""
-    return f"Psi does not apply: loss {loss!r} is not focal loss of one known gamma"
 
 
 def check_posterior(split: Split, name: str) -> None:
@@ -156,20 +152,11 @@ def total_variation_to_posterior(posterior: ArrayLike, log_probs: ArrayLike) -> 
     return float(0.5 * np.abs(posterior - np.exp(log_probs)).sum(axis=1).mean())
 
 
-def _tidy(scores: Mapping[str, float], bins: int) -> dict[str, float]:
-    """Return the scores under names that the calibration stage does not use; it already has the error."""
-    renamed = {f"ece_{bins}" if name == "ece" else name: value for name, value in scores.items()}
-    del renamed["error"]
-    return renamed
-
-
 def _why_not_fitted(method: str, criterion: str, fits: Mapping[str, Any]) -> str:
     """Return the calibration stage's own reason, or that the configuration does not ask for the fit."""
-    reasons: Sequence[Mapping[str, str]] = fits.get("not_applicable", ())
-    for entry in reasons:
-        if entry["method"] == method:
-            return entry["reason"]
-    return f"calibration.methods lacks {method!r} or calibration.criteria lacks {criterion!r}"
+    reasons = {entry["method"]: entry["reason"] for entry in fits.get("not_applicable", ())}
+    not_configured = f"calibration.methods lacks {method!r} or calibration.criteria lacks {criterion!r}"
+    return reasons.get(method, not_configured)
 
 
 def _checked_pair(posterior: ArrayLike, log_probs: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

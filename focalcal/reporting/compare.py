@@ -7,19 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS
+from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS, Metric
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import read_json
-from focalcal.reporting.records.measurements import RUN, SETTING, chosen_fits, load_metrics
+from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, chosen_fits, load_metrics
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.statistics.tests import compare_runs
-from focalcal.reporting.statistics.wording import verdict
 from focalcal.reporting.text import MINUS, format_number
 
 COMPARED_METRICS = ("accuracy", *CRITERIA)
 MOST_LISTED = 12
-SCORE = [*RUN, "method", "criterion", "metric"]
 ABSENT = "absent"
 NUMBER_COLUMNS = (
     "Metric",
@@ -40,40 +38,25 @@ def compare_folders(first: Path, second: Path) -> str:
             raise UserError(
                 f"{folder} has no tables/metrics.csv; give two results folders of finished workflows"
             )
-    sections = [
-        ("Configuration", config_changes(_config(first), _config(second))),
-        ("Code", code_changes(_codes(first), _codes(second))),
-        ("Runs", run_changes(_statuses(first), _statuses(second))),
-        ("Numbers", number_changes(_scores(first), _scores(second))),
-        ("Claims", claim_changes(_verdicts(first), _verdicts(second))),
-    ]
+    sections = {
+        "Configuration": config_changes(first, second),
+        "Code": _changed(_codes(first), _codes(second)),
+        "Runs": _changed(_statuses(first), _statuses(second)),
+        "Numbers": number_changes(_scores(first), _scores(second)),
+        "Claims": _changed(_verdicts(first), _verdicts(second)),
+    }
     lines = [f"# {first} against {second}", ""]
-    for heading, body in sections:
+    for heading, body in sections.items():
         lines += [f"## {heading}", "", *(body or ["The same."]), ""]
     return "\n".join(lines)
 
 
-def config_changes(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> list[str]:
-    """Return one line per key whose value differs."""
-    if first is None or second is None:
+def config_changes(first: Path, second: Path) -> list[str]:
+    """Return one line per key of the configurations whose value differs."""
+    paths = [folder / "config.json" for folder in (first, second)]
+    if not all(path.is_file() for path in paths):
         return ["Unknown: a folder has no config.json (it is written with the report)."]
-    return _changed(dict(_flatten(first)), dict(_flatten(second)))
-
-
-def code_changes(first: Mapping[str, set[str]], second: Mapping[str, set[str]]) -> list[str]:
-    """Return one line per module whose digests, over all runs, differ."""
-    sides = [{path: ", ".join(sorted(found)) for path, found in side.items()} for side in (first, second)]
-    return _changed(*sides)
-
-
-def run_changes(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Return one line per run that only one folder has, or that ended differently."""
-    return _changed(first, second)
-
-
-def claim_changes(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Return one line per claim whose verdict differs."""
-    return _changed(first, second)
+    return _changed(*(dict(_flatten(read_json(path))) for path in paths))
 
 
 def number_changes(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
@@ -82,7 +65,7 @@ def number_changes(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
     Differences are second - first; a run counts as changed if they differ beyond rounding. The verdict is
     about the second folder; it has a meaning only if the two differ in something other than the seed.
     """
-    both = first.merge(second, on=SCORE, suffixes=("_first", "_second"))
+    both = first.merge(second, on=[*RUN, *SCORE], suffixes=("_first", "_second"))
     if both.empty:
         return ["No score of any run is in both folders."]
     if (both["value_first"] == both["value_second"]).all():
@@ -94,28 +77,23 @@ def number_changes(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
     for metric in COMPARED_METRICS:
         rows = both[both["metric"] == metric]
         for method, criterion in chosen_fits(rows, metric if metric != "accuracy" else "nll"):
-            lines.append(
-                _score_line(
-                    metric, method, rows[(rows["method"] == method) & (rows["criterion"] == criterion)]
-                )
-            )
+            fit = rows[(rows["method"] == method) & (rows["criterion"] == criterion)]
+            lines.append(_score_line(METRICS[metric], METHODS[method].label, fit))
     return [*lines, "", "Settings that changed most:", "", *_largest(both)]
 
 
-def _score_line(metric: str, method: str, rows: pd.DataFrame) -> str:
-    shown = METRICS[metric]
+def _score_line(metric: Metric, method: str, rows: pd.DataFrame) -> str:
     groups = list(rows[SETTING].itertuples(index=False, name=None))
     comparison = compare_runs(rows["value_second"].to_numpy(), rows["value_first"].to_numpy(), groups)
-    means = rows.groupby(SETTING)[["value_first", "value_second"]].mean().mean() * shown.factor
+    means = rows.groupby(SETTING)[["value_first", "value_second"]].mean().mean()
     cells = [
-        shown.heading,
-        METHODS[method].label,
+        metric.heading,
+        method,
         str(comparison.runs),
-        format_number(means["value_first"], shown.decimals + 1),
-        format_number(means["value_second"], shown.decimals + 1),
-        format_number(comparison.mean_difference * shown.factor, shown.decimals + 1, signed=True),
+        *(_finer(mean, metric) for mean in means),
+        _finer(comparison.mean_difference, metric, signed=True),
         f"{comparison.wins} / {comparison.ties} / {comparison.losses}",
-        verdict(comparison),
+        comparison.verdict,
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -123,24 +101,26 @@ def _score_line(metric: str, method: str, rows: pd.DataFrame) -> str:
 def _largest(both: pd.DataFrame) -> list[str]:
     """Return the settings with the largest relative change of a mean score, one line each."""
     rows = both[both["metric"].isin(COMPARED_METRICS)]
-    keys = [*SETTING, "method", "criterion", "metric"]
-    means = rows.groupby(keys)[["value_first", "value_second"]].mean().reset_index()
+    means = rows.groupby([*SETTING, *SCORE])[["value_first", "value_second"]].mean().reset_index()
     base = means[["value_first", "value_second"]].abs().max(axis=1)
     means["change"] = ((means["value_second"] - means["value_first"]).abs() / base).fillna(0.0)
     lines = []
     for row in means.sort_values("change", ascending=False).head(MOST_LISTED).itertuples():
-        shown = METRICS[row.metric]
-        values = " → ".join(
-            format_number(value * shown.factor, shown.decimals + 1)
-            for value in (row.value_first, row.value_second)
-        )
+        metric = METRICS[row.metric]
         chosen = f" by {METRICS[row.criterion].name}" if row.criterion in METRICS else ""
-        fit = METHODS[row.method].label + chosen
-        lines.append(f"- {row.dataset}/{row.model}/{row.loss}, {fit}: {shown.heading} {values}")
+        lines.append(
+            f"- {row.dataset}/{row.model}/{row.loss}, {METHODS[row.method].label}{chosen}: {metric.heading} "
+            f"{_finer(row.value_first, metric)} → {_finer(row.value_second, metric)}"
+        )
     return lines
 
 
+def _finer(value: float, metric: Metric, *, signed: bool = False) -> str:
+    return format_number(value * metric.factor, metric.decimals + 1, signed=signed)
+
+
 def _changed(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """Return one line per key that only one side has, or whose text differs."""
     return [
         f"- `{key}`: {first.get(key, ABSENT)} → {second.get(key, ABSENT)}"
         for key in sorted(first.keys() | second.keys())
@@ -160,18 +140,14 @@ def _flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
         yield prefix, json.dumps(value)
 
 
-def _config(folder: Path) -> dict[str, Any] | None:
-    path = folder / "config.json"
-    return read_json(path) if path.is_file() else None
-
-
-def _codes(folder: Path) -> dict[str, set[str]]:
+def _codes(folder: Path) -> dict[str, str]:
+    """Return the digests of each module over all runs."""
     found: dict[str, set[str]] = {}
     for run in read_runs(folder / "tables" / "runs.csv"):
         record = read_json(folder / "runs" / run["path"] / "run.json")
         for path, digest in record["provenance"].get("code", {}).items():
             found.setdefault(path, set()).add(digest)
-    return found
+    return {path: ", ".join(sorted(digests)) for path, digests in found.items()}
 
 
 def _statuses(folder: Path) -> dict[str, str]:
@@ -180,7 +156,7 @@ def _statuses(folder: Path) -> dict[str, str]:
 
 def _scores(folder: Path) -> pd.DataFrame:
     frame = load_metrics(folder / "tables" / "metrics.csv")
-    return frame[frame["split"] == "test"][[*SCORE, "value"]]
+    return frame[frame["split"] == "test"][[*RUN, *SCORE, "value"]]
 
 
 def _verdicts(folder: Path) -> dict[str, str]:

@@ -3,16 +3,16 @@
 It has the layout of a results folder, so `workflow_scripts.compare` accepts it.
 """
 
-import csv
 import shutil
 import tempfile
-from dataclasses import asdict, fields
 from pathlib import Path
+
+import pandas as pd
 
 from focalcal.common.errors import UserError
 from focalcal.common.io import read_json, write_json
 from focalcal.reporting.products import PRODUCTS
-from focalcal.reporting.records.costs import Cost, read_costs
+from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.images import reduced_png
 from focalcal.workflow.grid import build_grid
@@ -55,7 +55,8 @@ def _fill(target: Path, results: Path) -> None:
     names = ["config.json", *(f"tables/{name}" for name in RECORDS)]
     names += [f"tables/{name}.{suffix}" for name in TABLES for suffix in ("csv", "md")]
     for name in names:
-        _copied(results, target, name)
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(results / name, target / name)
     figures = [*FIGURES, *(f"{name}/{pair}" for name in DATASET_MODEL_FIGURES for pair in trained)]
     for figure in figures:
         path = target / "figures" / f"{figure}.png"
@@ -68,16 +69,5 @@ def _fill(target: Path, results: Path) -> None:
             key: record["provenance"][key] for key in ORIGIN if key in record["provenance"]
         }
         write_json(target / "runs" / run["path"] / "run.json", summary)
-    _write_costs(target / "costs.csv", read_costs(results / "benchmarks"))
-
-
-def _copied(results: Path, target: Path, name: str) -> None:
-    (target / name).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(results / name, target / name)
-
-
-def _write_costs(path: Path, costs: list[Cost]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as sink:
-        writer = csv.DictWriter(sink, [field.name for field in fields(Cost)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(cost) | {"seconds": round(cost.seconds, 2)} for cost in costs)
+    costs = pd.DataFrame(read_costs(results / "benchmarks")).round({"seconds": 2})
+    costs.to_csv(target / "costs.csv", index=False, lineterminator="\n")

@@ -1,5 +1,6 @@
 """Argument checks of the theory functions; every error names the argument, its value and the bound."""
 
+import contextlib
 import math
 from typing import Any
 
@@ -11,13 +12,10 @@ SUM_TOLERANCE = 1e-5
 
 def checked_scalar(name: str, value: Any) -> float:
     """Return `value` as a finite float."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be one finite number, got {value!r}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be one finite number, got {value!r}")
-    return number
+    with contextlib.suppress(TypeError, ValueError):
+        if math.isfinite(number := float(value)):
+            return number
+    raise ValueError(f"{name} must be one finite number, got {value!r}")
 
 
 def checked_gamma(gamma: Any, minimum: float = -1.0) -> float:
@@ -28,22 +26,22 @@ def checked_gamma(gamma: Any, minimum: float = -1.0) -> float:
     return number
 
 
-def checked_positive(name: str, value: Any) -> float:
-    """Return `value` as a finite float above 0."""
+def checked_above(name: str, value: Any, bound: float = 0.0) -> float:
+    """Return `value` as a finite float above `bound`."""
     number = checked_scalar(name, value)
-    if number <= 0:
-        raise ValueError(f"{name} must be above 0, got {number!r}")
+    if number <= bound:
+        raise ValueError(f"{name} must be above {bound:g}, got {number!r}")
     return number
 
 
-def checked_classes(classes: Any, minimum: int = 2, maximum: int | None = None) -> int:
-    """Return `classes` as an int between `minimum` and `maximum`."""
+def checked_classes(classes: Any, maximum: float = math.inf) -> int:
+    """Return `classes` as an int from 2 to `maximum`."""
     number = checked_scalar("classes", classes)
     if number != int(number):
         raise ValueError(f"classes must be a whole number, got {classes!r}")
-    if number < minimum:
-        raise ValueError(f"classes must be at least {minimum}, got {classes!r}")
-    if maximum is not None and number > maximum:
+    if number < 2:
+        raise ValueError(f"classes must be at least 2, got {classes!r}")
+    if number > maximum:
         raise ValueError(f"classes must be at most {maximum}, got {classes!r}")
     return int(number)
 

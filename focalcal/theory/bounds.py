@@ -6,7 +6,6 @@ for |s| <= max_logit exactly when 1 / T_high and 1 / T_low bound the slope `c(s)
 from below and above: the tightest pair comes from the extrema of c, without a scan over T.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from focalcal.theory.arguments import checked_gamma, checked_positive
+from focalcal.theory.arguments import checked_above, checked_gamma
 from focalcal.theory.psi import binary_logit_map
 
 COARSE_POINTS = 129
@@ -42,8 +41,8 @@ def tightest_temperatures(gamma: float, max_logit: float = 20.0) -> tuple[float,
 
 def slope_range(gamma: float, max_logit: float = 20.0) -> tuple[float, float]:
     """Return the infimum and supremum of c(s) over 0 < s <= max_logit, gamma > -1, max_logit possibly inf."""
-    gamma = _checked_open_gamma(gamma)
-    max_logit = math.inf if max_logit == math.inf else checked_positive("max_logit", max_logit)
+    gamma = checked_above("gamma", gamma, -1.0)
+    max_logit = math.inf if max_logit == math.inf else checked_above("max_logit", max_logit)
     last = gamma + 1.0 if math.isinf(max_logit) else float(logit_slope(max_logit, gamma))
     boundary = [initial_slope(gamma), last]
     inside = [slope for _, slope in _interior_extrema(gamma, max_logit)]
@@ -110,7 +109,7 @@ def scanned_temperatures(
 
 def _interior_extrema(gamma: float, max_logit: float) -> list[tuple[float, float]]:
     """Return (s, c(s)) at the extrema of c inside (0, max_logit): bracketed on a grid, then solved for."""
-    grid = _coarse_logits()
+    grid = np.geomspace(SMALLEST_SCANNED_LOGIT, LARGEST_SCANNED_LOGIT, COARSE_POINTS)
     grid = grid[: np.searchsorted(grid, max_logit, side="right")]
     rising = np.diff(binary_logit_map(grid, gamma) / grid) > 0
     found = []
@@ -118,12 +117,6 @@ def _interior_extrema(gamma: float, max_logit: float) -> list[tuple[float, float
         s = _stationary_point(float(grid[turn]), float(grid[turn + 2]), gamma)
         found.append((s, float(logit_slope(s, gamma))))
     return found
-
-
-@functools.cache
-def _coarse_logits() -> np.ndarray:
-    """Return geometrically spaced logits that bracket the extrema of c."""
-    return np.geomspace(SMALLEST_SCANNED_LOGIT, LARGEST_SCANNED_LOGIT, COARSE_POINTS)
 
 
 def _stationary_point(low: float, high: float, gamma: float) -> float:
@@ -142,11 +135,3 @@ def _slope_numerator(s: float, gamma: float) -> float:
     near_term, far_term = 1.0 + gamma * near, 1.0 + gamma * far
     derivative = gamma * (near - sigmoid) / near_term + gamma * (far - (1.0 - sigmoid)) / far_term
     return math.log(near_term / far_term) - s * derivative
-
-
-def _checked_open_gamma(gamma: float) -> float:
-    """Return `gamma` as a float above -1, where every slope is positive and a temperature exists."""
-    number = checked_gamma(gamma)
-    if number == -1.0:
-        raise ValueError("gamma must be above -1, got -1.0")
-    return number

@@ -30,7 +30,7 @@ from typing import Any
 import flint
 from flint import arb, arb_series, ctx, fmpq
 
-from focalcal.theory.arguments import checked_gamma
+from focalcal.theory.arguments import checked_above
 from focalcal.theory.bounds import minimising_logit
 
 PRECISION_BITS = 128
@@ -74,9 +74,7 @@ def certificate(gammas: tuple[float, ...]) -> dict[str, Any]:
 
 def certify(gamma: float) -> dict[str, Any]:
     """Return the proof record of Theorem A for one gamma > 0, or raise ArithmeticError if a check fails."""
-    gamma = checked_gamma(gamma)
-    if gamma <= 0:
-        raise ValueError(f"gamma must be above 0, got {gamma!r}")
+    gamma = checked_above("gamma", gamma)
     with _working_precision():
         touching = minimising_logit(gamma)
         proof = _proof_touching_inside(gamma, touching) if touching > 0 else _proof_touching_zero(gamma)

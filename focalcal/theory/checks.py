@@ -33,7 +33,7 @@ def simplex_sample(classes: int, size: int, seed: int = 0) -> np.ndarray:
     flatness = np.repeat([0.2, 1.0, 5.0, 50.0], -(-size // 8))
     spread = generator.standard_gamma(np.repeat(flatness[:, None], classes, axis=1)) + 1e-12
     levels = np.repeat(generator.uniform(0.0, 1.0, size=(size - len(spread), 1)) ** 3, classes, axis=1)
-    first = generator.integers(1, classes, size=len(levels)) if classes > 1 else 1
+    first = generator.integers(1, classes, size=len(levels))
     levels[np.arange(classes) < np.reshape(first, (-1, 1))] = 1.0
     rows = np.concatenate([spread, levels])
     return rows / rows.sum(axis=1, keepdims=True)

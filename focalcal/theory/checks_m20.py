@@ -9,9 +9,9 @@ from scipy.special import lambertw, xlogy
 
 from focalcal.common.checks import Check
 from focalcal.theory.checks import binary_rows, largest, simplex_sample, smallest
-from focalcal.theory.gamma_star import gamma_star, gradient_ratio
 from focalcal.theory.proper import conditional_risk, focal_loss
 from focalcal.theory.psi import psi_inverse
+from focalcal.theory.thresholds import gamma_star, phi
 
 THRESHOLDS = np.linspace(0.01, 0.49, 97)
 GAMMAS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
@@ -59,12 +59,12 @@ def _gradients() -> Iterator[Check]:
     for gamma in GAMMAS:
         slope = focal_loss(PROBABILITIES + step, gamma) - focal_loss(PROBABILITIES - step, gamma)
         entropy_slope = -np.log(PROBABILITIES + step) + np.log(PROBABILITIES - step)
-        errors.append(np.abs(slope / entropy_slope - gradient_ratio(PROBABILITIES, gamma)).max())
-    turns = [int(np.sum(np.diff(np.sign(np.diff(gradient_ratio(PROBABILITIES, g)))) != 0)) for g in GAMMAS]
+        errors.append(np.abs(slope / entropy_slope - phi(PROBABILITIES, gamma)).max())
+    turns = [int(np.sum(np.diff(np.sign(np.diff(phi(PROBABILITIES, g)))) != 0)) for g in GAMMAS]
     yield Check("m20_gradient_ratio_difference", max(errors), "against a central difference, 7 gammas")
     yield Check("m20_ratio_turning_points", max(turns), "g rises, then falls: one turning point, 7 gammas")
-    yield Check("m20_ratio_at_019_gamma_5", gradient_ratio(0.19, 5.0))
-    yield Check("m20_ratio_at_05_gamma_7", gradient_ratio(0.5, 7.0))
+    yield Check("m20_ratio_at_019_gamma_5", phi(0.19, 5.0))
+    yield Check("m20_ratio_at_05_gamma_7", phi(0.5, 7.0))
 
 
 def _gamma_star() -> Iterator[Check]:
@@ -72,10 +72,10 @@ def _gamma_star() -> Iterator[Check]:
     residuals, excesses, places = [], [], []
     for p0 in THRESHOLDS:
         gamma = gamma_star(p0)
-        residuals.append(abs(float(gradient_ratio(p0, gamma)) - 1.0))
+        residuals.append(abs(float(phi(p0, gamma)) - 1.0))
         p = np.linspace(p0, 1.0, 200)
         for factor in (1.0, 1.01, 1.5, 3.0, 10.0):
-            ratio = gradient_ratio(p, factor * gamma)
+            ratio = phi(p, factor * gamma)
             excesses.append(float(ratio.max()) - 1.0)
             places.append((p0, factor * gamma))
     yield largest("m20_gamma_star_residual", residuals, THRESHOLDS, "p0")

@@ -5,6 +5,7 @@ of the labels are flipped; sigmoid(w1 x1 + w2 x2) is fitted by gradient descent 
 give the clusters' spread, the sample size or the step size; they are parameters here.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ RECORDED_STEPS = 120
 TEST_SEED_OFFSET = 1_000_000
 LOSSES = {"ce": 0.0, "focal-1": 1.0}
 """M20 compares cross-entropy with focal loss at gamma = 1."""
+Row = dict[str, float | str]
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,6 @@ class Fits:
     weight_norms: np.ndarray
     logit_norms: np.ndarray
     weights: np.ndarray
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """Every dataset's spread and seed, train and test samples, and the trainings by loss name."""
-
-    datasets: tuple[tuple[float, int], ...]
-    train: tuple[Sample, ...]
-    test: tuple[Sample, ...]
-    fits: dict[str, Fits]
 
 
 def draw_sample(size: int, seed: int, spread: float = 0.5, flipped: float = 0.1) -> Sample:
@@ -91,58 +83,39 @@ def misclassified_confidences(sample: Sample, weights: np.ndarray) -> np.ndarray
     return expit(np.abs(margin[margin < 0]))
 
 
-def run_experiment(settings: TheorySettings) -> Experiment:
-    """Return both losses trained on every spread and seed of `settings`."""
+def run_experiment(settings: TheorySettings) -> tuple[list[Row], list[Row]]:
+    """Return both losses trained on every spread and seed of `settings`, as two tables.
+
+    The first has one row per loss and dataset: final norms, and the confidence of test mistakes. The second
+    has one row per recorded step of these: the norms of weights and logits.
+    """
     size = settings.linear_model_samples
-    datasets = tuple(
-        (spread, seed) for spread in settings.linear_model_spreads for seed in settings.linear_model_seeds
-    )
-    train = tuple(draw_sample(size, seed, spread) for spread, seed in datasets)
-    test = tuple(draw_sample(4 * size, TEST_SEED_OFFSET + seed, spread) for spread, seed in datasets)
-    fits = {
-        name: fit_linear_models(train, gamma, settings.linear_model_steps) for name, gamma in LOSSES.items()
-    }
-    return Experiment(datasets, train, test, fits)
-
-
-def experiment_rows(experiment: Experiment) -> list[dict[str, float | str]]:
-    """Return one row per dataset and loss: final norms, and the confidence of test mistakes."""
-    rows = []
-    for name, fits in experiment.fits.items():
-        for index, (spread, seed) in enumerate(experiment.datasets):
-            confidences = misclassified_confidences(experiment.test[index], fits.weights[index])
+    datasets = list(itertools.product(settings.linear_model_spreads, settings.linear_model_seeds))
+    train = [draw_sample(size, seed, spread) for spread, seed in datasets]
+    rows, history = [], []
+    for loss, gamma in LOSSES.items():
+        fits = fit_linear_models(train, gamma, settings.linear_model_steps)
+        for index, (spread, seed) in enumerate(datasets):
+            name = {"spread": float(spread), "seed": seed, "loss": loss}
+            test = draw_sample(4 * size, TEST_SEED_OFFSET + seed, spread)
+            norms = [
+                {"step": int(step), "weight_norm": float(weight_norm), "logit_norm": float(logit_norm)}
+                for step, weight_norm, logit_norm in zip(
+                    fits.steps, fits.weight_norms[index], fits.logit_norms[index], strict=True
+                )
+            ]
+            history += [name | recorded for recorded in norms]
+            confidences = misclassified_confidences(test, fits.weights[index])
             rows.append(
-                {
-                    "spread": float(spread),
-                    "seed": seed,
-                    "loss": name,
+                name
+                | {
                     "weight_1": float(fits.weights[index, 0]),
                     "weight_2": float(fits.weights[index, 1]),
-                    "weight_norm": float(fits.weight_norms[index, -1]),
-                    "logit_norm": float(fits.logit_norms[index, -1]),
+                    "weight_norm": norms[-1]["weight_norm"],
+                    "logit_norm": norms[-1]["logit_norm"],
                     "test_mistakes": len(confidences),
                     "mistakes_above_90": float(np.mean(confidences > 0.9)),
                     "median_mistake_confidence": float(np.median(confidences)),
                 }
             )
-    return rows
-
-
-def history_rows(experiment: Experiment) -> list[dict[str, float | str]]:
-    """Return the norms of weights and logits, one row per dataset, loss and recorded step."""
-    rows = []
-    for name, fits in experiment.fits.items():
-        for index, (spread, seed) in enumerate(experiment.datasets):
-            columns = zip(fits.steps, fits.weight_norms[index], fits.logit_norms[index], strict=True)
-            rows += [
-                {
-                    "spread": float(spread),
-                    "seed": seed,
-                    "loss": name,
-                    "step": int(step),
-                    "weight_norm": float(weight_norm),
-                    "logit_norm": float(logit_norm),
-                }
-                for step, weight_norm, logit_norm in columns
-            ]
-    return rows
+    return rows, history

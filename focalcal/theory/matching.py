@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from focalcal.theory.arguments import checked_classes, checked_gamma, checked_positive
+from focalcal.theory.arguments import checked_above, checked_classes
 from focalcal.theory.psi import log_psi
 
 MOST_CLASSES = 10
@@ -37,11 +37,9 @@ def match_temperature(gamma: float, classes: int, max_logit: float = 5.0) -> tup
     The difference is the largest over classes and over logits in (-max_logit, max_logit)^classes of
     |Psi^gamma(softmax(s)) - softmax(s / T)|. gamma > -1, classes from 2 to 10, max_logit > 0.
     """
-    gamma = checked_gamma(gamma)
-    if gamma == -1.0:
-        raise ValueError("gamma must be above -1, got -1.0")
+    gamma = checked_above("gamma", gamma, -1.0)
     classes = checked_classes(classes, maximum=MOST_CLASSES)
-    width = 2.0 * checked_positive("max_logit", max_logit)
+    width = 2.0 * checked_above("max_logit", max_logit)
     starts = _Levels.on_grid(classes, width)
     points, target = starts.gaps, np.exp(log_psi(starts.gaps, gamma))
     grid, grid_target = points, target

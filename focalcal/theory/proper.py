@@ -78,10 +78,5 @@ def keeps_order(q: Any, gamma: float) -> np.ndarray:
 
 def _expected(losses: np.ndarray, posterior: np.ndarray) -> np.ndarray:
     """Return sum_i p_i loss_i, (n,), ignoring the loss of classes with probability 0."""
-    weighted = np.multiply(
-        posterior,
-        losses,
-        where=posterior > 0,
-        out=np.zeros(np.broadcast_shapes(posterior.shape, losses.shape)),
-    )
-    return weighted.sum(axis=1)
+    weighted = np.zeros(np.broadcast_shapes(posterior.shape, losses.shape))
+    return np.multiply(posterior, losses, where=posterior > 0, out=weighted).sum(axis=1)

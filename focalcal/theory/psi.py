@@ -25,9 +25,9 @@ import numpy as np
 
 from focalcal.theory.arguments import (
     SUM_TOLERANCE,
+    checked_above,
     checked_gamma,
     checked_matrix,
-    checked_positive,
     checked_probabilities,
     checked_shape,
 )
@@ -70,7 +70,7 @@ def log_psi(logits: Any, gamma: float, temperature: float = 1.0) -> np.ndarray:
     (|gamma| + 1) * (range of the row) / temperature. Values are clipped at the most negative float64.
     """
     gamma = checked_gamma(gamma)
-    temperature = checked_positive("temperature", temperature)
+    temperature = checked_above("temperature", temperature)
     logits = checked_matrix("logits", logits)
     out = np.empty_like(logits)
     for block in row_blocks(*logits.shape):

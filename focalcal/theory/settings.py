@@ -14,6 +14,7 @@ FEWEST_POINTS_ON_A_LINE = 3
 
 Gamma = Annotated[float, Gt(0), Le(100)]
 Gammas = Annotated[tuple[Gamma, ...], MinLen(1), UNIQUE]
+GammaRanges = Annotated[tuple[tuple[NonNegative, NonNegative], ...], MinLen(1)]
 BoxHalfWidth = Annotated[float, Gt(0), Le(20)]
 
 
@@ -41,12 +42,7 @@ class TheorySettings(Section):
     """Values of gamma at which the matching is repeated in other boxes."""
     sensitivity_max_logits: tuple[BoxHalfWidth, ...] = (1.0, 2.0, 3.0, 10.0)
     """Half widths of those other boxes; an empty list skips them."""
-    fit_ranges: Annotated[tuple[tuple[NonNegative, NonNegative], ...], MinLen(1)] = (
-        (0.0, 10.0),
-        (0.0, 5.0),
-        (0.0, 3.0),
-        (1.0, 10.0),
-    )
+    fit_ranges: GammaRanges = ((0.0, 10.0), (0.0, 5.0), (0.0, 3.0), (1.0, 10.0))
     """Ranges (above, up to) of gamma on which 1/T is fitted by a line, with three or more matching_gammas in
     each."""
     linear_model_samples: Annotated[int, Ge(40)] = 500
@@ -59,33 +55,15 @@ class TheorySettings(Section):
     """Standard deviations of the linear model's clusters, whose means are 2 apart; M20 states none."""
 
 
-READ_BY = {
-    "theory_tables": (
-        "gammas",
-        "max_logit",
-        "scanned_gammas",
-        "certified_gammas",
-        "matching_classes",
-        "matching_gammas",
-        "matching_max_logit",
-        "sensitivity_gammas",
-        "sensitivity_max_logits",
-        "fit_ranges",
-    ),
-    "theory_checks": (
-        "linear_model_samples",
-        "linear_model_steps",
-        "linear_model_seeds",
-        "linear_model_spreads",
-    ),
-}
-"""The settings that each rule reads, and so the ones whose change reruns it."""
-
-
 def job_settings(section: Mapping[str, Any], rule: str) -> dict[str, Any]:
-    """Return the settings that one rule reads of the configuration's section `theory`, defaults filled in."""
+    """Return the settings that one rule reads of the configuration's section `theory`, defaults filled in.
+
+    A change of these settings reruns the rule: theory_checks reads those of the linear model, theory_tables
+    all others.
+    """
+    is_for_checks = rule == "theory_checks"
     settings = asdict(theory_settings(section))
-    return {key: settings[key] for key in READ_BY[rule]}
+    return {key: settings[key] for key in settings if key.startswith("linear_model_") == is_for_checks}
 
 
 def theory_settings(given: Mapping[str, Any]) -> TheorySettings:

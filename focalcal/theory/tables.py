@@ -1,5 +1,6 @@
 """The tables of the theory stage: temperature bounds, matching temperatures, thresholds and gamma*."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +13,10 @@ from focalcal.theory.bounds import (
     theoretical_temperatures,
     tightest_temperatures,
 )
-from focalcal.theory.gamma_star import gamma_star, gamma_star_inverse
 from focalcal.theory.matching import linear_fit, match_temperature
 from focalcal.theory.settings import FEWEST_POINTS_ON_A_LINE, TheorySettings
 from focalcal.theory.thresholds import (
+    gamma_star,
     largest_overconfident_gamma,
     largest_overconfident_gamma_near_uniform,
     overconfidence_threshold,
@@ -41,53 +42,51 @@ def tables(settings: TheorySettings) -> dict[str, list[Row]]:
 
 def bounds_rows(gammas: Sequence[float], max_logit: float) -> list[Row]:
     """Return one row per gamma: K24's bounds, the tightest on |s| <= max_logit and on the whole line."""
-    rows = []
-    for gamma in gammas:
-        theory_low, theory_high = theoretical_temperatures(gamma)
-        low, high = tightest_temperatures(gamma, max_logit)
-        line_low, line_high = tightest_temperatures(gamma, math.inf)
-        rows.append(
-            {
-                "gamma": float(gamma),
-                "theory_low": theory_low,
-                "theory_high": theory_high,
-                "tightest_low": low,
-                "tightest_high": high,
-                "max_logit": float(max_logit),
-                "line_low": line_low,
-                "line_high": line_high,
-                "initial_slope": initial_slope(gamma),
-                "minimising_logit": minimising_logit(gamma),
-            }
-        )
-    return rows
+    return [
+        {
+            "gamma": float(gamma),
+            **_low_high("theory", theoretical_temperatures(gamma)),
+            **_low_high("tightest", tightest_temperatures(gamma, max_logit)),
+            "max_logit": float(max_logit),
+            **_low_high("line", tightest_temperatures(gamma, math.inf)),
+            "initial_slope": initial_slope(gamma),
+            "minimising_logit": minimising_logit(gamma),
+        }
+        for gamma in gammas
+    ]
 
 
 def bounds_summary(scanned_gammas: Sequence[float], max_logit: float) -> dict[str, Any]:
     """Return the critical gamma, and K24's scan beside the exact bounds at `scanned_gammas`."""
-    scans = []
-    for gamma in scanned_gammas:
-        scan_low, scan_high = scanned_temperatures(gamma, max_logit)
-        low, high = tightest_temperatures(gamma, max_logit)
-        scans.append(
-            {
-                "gamma": float(gamma),
-                "scan_low": scan_low,
-                "scan_high": scan_high,
-                "exact_low": low,
-                "exact_high": high,
-            }
-        )
+    scans = [
+        {
+            "gamma": float(gamma),
+            **_low_high("scan", scanned_temperatures(gamma, max_logit)),
+            **_low_high("exact", tightest_temperatures(gamma, max_logit)),
+        }
+        for gamma in scanned_gammas
+    ]
     return {"critical_gamma": critical_gamma(), "max_logit": float(max_logit), "scans": scans}
 
 
 def matching_rows(settings: TheorySettings) -> list[Row]:
     """Return one row per class count, box and gamma: the closest temperature and the largest difference."""
+    boxes = [(settings.matching_max_logit, settings.matching_gammas)]
+    boxes += [(max_logit, settings.sensitivity_gammas) for max_logit in settings.sensitivity_max_logits]
     rows = []
-    for classes in settings.matching_classes:
-        rows += _matches(classes, settings.matching_max_logit, settings.matching_gammas)
-        for max_logit in settings.sensitivity_max_logits:
-            rows += _matches(classes, max_logit, settings.sensitivity_gammas)
+    for classes, (max_logit, gammas) in itertools.product(settings.matching_classes, boxes):
+        for gamma in gammas:
+            temperature, max_error = match_temperature(gamma, classes, max_logit)
+            rows.append(
+                {
+                    "classes": classes,
+                    "max_logit": float(max_logit),
+                    "gamma": float(gamma),
+                    "temperature": temperature,
+                    "inverse_temperature": 1.0 / temperature,
+                    "max_error": max_error,
+                }
+            )
     return rows
 
 
@@ -150,27 +149,12 @@ def gamma_star_rows() -> list[Row]:
     """Return gamma*(p0) for p0 = 0.01, ..., 0.50, with the p0 that its inverse gives back."""
     rows = []
     for percent in range(1, 51):
-        p0 = percent / 100.0
-        gamma = gamma_star(p0)
-        rows.append(
-            {"p0": p0, "gamma_star": gamma, "p0_back": gamma_star_inverse(gamma) if gamma > 0 else 0.5}
-        )
+        gamma = gamma_star(percent / 100.0)
+        back = underconfidence_threshold(gamma) if gamma > 0 else 0.5
+        rows.append({"p0": percent / 100.0, "gamma_star": gamma, "p0_back": back})
     return rows
 
 
-def _matches(classes: int, max_logit: float, gammas: Sequence[float]) -> list[Row]:
-    """Return the rows of one class count and box."""
-    rows = []
-    for gamma in gammas:
-        temperature, max_error = match_temperature(gamma, classes, max_logit)
-        rows.append(
-            {
-                "classes": classes,
-                "max_logit": float(max_logit),
-                "gamma": float(gamma),
-                "temperature": temperature,
-                "inverse_temperature": 1.0 / temperature,
-                "max_error": max_error,
-            }
-        )
-    return rows
+def _low_high(name: str, temperatures: tuple[float, float]) -> Row:
+    """Return the two columns of a lower and an upper bound."""
+    return {f"{name}_low": temperatures[0], f"{name}_high": temperatures[1]}

@@ -1,8 +1,9 @@
-"""Regions where the minimiser of focal loss is over- or underconfident (C21 Sec. 4.2, Theorem 8).
+"""Where the minimiser of focal loss is over- or underconfident (C21 Theorem 8), and M20's gamma*.
 
 phi^gamma (C21 Eq. (10)) rises from 1 to a maximum at tau_oc, crosses 1 at tau_uc < 1/2, and falls to 0. A
 minimiser is overconfident if its largest probability is at most tau_oc and underconfident from tau_uc on. phi
-is also the ratio g of the focal to the cross-entropy gradient (M20 Prop. 1), so tau_uc is M20's p0.
+is also the ratio g of the focal to the cross-entropy gradient (M20 Prop. 1), so tau_uc is M20's p0 and gamma*
+is its inverse.
 """
 
 import math
@@ -10,13 +11,22 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import lambertw
 
-from focalcal.theory.arguments import checked_classes, checked_gamma, checked_probability_values
+from focalcal.theory.arguments import (
+    checked_above,
+    checked_classes,
+    checked_gamma,
+    checked_probability_values,
+    checked_scalar,
+)
 from focalcal.theory.inverse import log_psi_inverse
 from focalcal.theory.top_class import denominator_top
 
-TAU_OC_AT_ZERO = (0.1, 0.3)
-"""Bracket of the root of log v = -2 (1 - v), the limit of tau_oc as gamma tends to 0 and its supremum."""
+ABOVE_TAU_OC = 0.3
+"""Above the root of log v = -2 (1 - v), which is the limit of tau_oc as gamma tends to 0 and its supremum."""
+NEWTON_STEPS = 3
+"""The Lambert W value loses half its digits near its branch point, p0 = 1/2; Newton steps restore them."""
 
 
 def phi(v: Any, gamma: float) -> np.ndarray:
@@ -30,8 +40,7 @@ def phi(v: Any, gamma: float) -> np.ndarray:
     inside = np.clip(v, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
     complement = 1.0 - inside
     value = complement**gamma * denominator_top(complement / inside, gamma)
-    at_one = {True: 0.0, False: math.inf}[gamma > 0]
-    at_one = {0.0: 1.0, -1.0: 0.5}.get(gamma, at_one)
+    at_one = {0.0: 1.0, -1.0: 0.5}.get(gamma, 0.0 if gamma > 0 else math.inf)
     return np.select([v == 0.0, v == 1.0], [1.0, at_one], value)
 
 
@@ -40,9 +49,9 @@ def overconfidence_threshold(gamma: float) -> float:
 
     The root of 2 (1-v) / log v + 1 - gamma v, which decreases with v (M20 Eq. (9)).
     """
-    gamma = _positive_gamma(gamma)
-    high = TAU_OC_AT_ZERO[1]
+    gamma = checked_above("gamma", gamma)
     low = 1.0 / (gamma + 10.0) ** 2
+    high = ABOVE_TAU_OC
     return float(brentq(lambda v: 2.0 * (1.0 - v) / math.log(v) + 1.0 - gamma * v, low, high, xtol=1e-15))
 
 
@@ -51,9 +60,30 @@ def underconfidence_threshold(gamma: float) -> float:
 
     This is also M20's p0: the probability above which focal loss has smaller gradients than cross-entropy.
     """
-    gamma = _positive_gamma(gamma)
+    gamma = checked_above("gamma", gamma)
     low = overconfidence_threshold(gamma)
     return float(brentq(_log_phi_over_gamma, low, 0.5, args=(gamma,), xtol=1e-15))
+
+
+def gamma_star(p0: float) -> float:
+    """Return the gamma > 0 with phi^gamma(p0) = 1, for 0 < p0 <= 1/2 (0.0 at 1/2), by M20 Prop. 2.
+
+    `a/b + W_{-1}(-(a^(1 - a/b) / b) log a) / log a`, a = 1 - p0, b = p0 log p0. Above p0 = 1/2, phi
+    is below 1 for every gamma > 0, and the formula returns the trivial solution 0.
+    """
+    number = checked_scalar("p0", p0)
+    if not 0.0 < number <= 0.5:
+        raise ValueError(f"p0 must lie in (0, 0.5], got {number!r}")
+    if number == 0.5:
+        return 0.0
+    log_a, b = math.log1p(-number), number * math.log(number)
+    ratio = (1.0 - number) / b
+    argument = -math.exp((1.0 - ratio) * log_a) / b * log_a
+    gamma = ratio + float(lambertw(argument, -1).real) / log_a
+    term = -1.0 / ratio
+    for _ in range(NEWTON_STEPS):  # on log(phi) / gamma, which has no root at gamma = 0
+        gamma -= (log_a + math.log1p(gamma * term) / gamma) / _slope_in_gamma(gamma, term)
+    return gamma
 
 
 def confidence_region(max_prob: Any, gamma: float) -> np.ndarray:
@@ -114,9 +144,9 @@ def _log_phi_over_gamma(v: float, gamma: float) -> float:
     return math.log1p(-v) + math.log1p(gamma * term) / gamma
 
 
-def _positive_gamma(gamma: float) -> float:
-    """Return `gamma` as a float above 0."""
-    number = checked_gamma(gamma)
-    if number <= 0:
-        raise ValueError(f"gamma must be above 0, got {number!r}")
-    return number
+def _slope_in_gamma(gamma: float, term: float) -> float:
+    """Return the derivative in gamma of log(1 + gamma B) / gamma, by a series where cancellation occurs."""
+    x = gamma * term
+    if abs(x) < 1e-4:
+        return term**2 * (2.0 * x / 3.0 - 0.5)
+    return term**2 * (1.0 / (1.0 + x) - math.log1p(x) / x) / x

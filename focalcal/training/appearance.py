@@ -6,8 +6,7 @@ Kept apart from the catalogue, which training imports: a new label or colour mus
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from focalcal.common.errors import UserError
-from focalcal.training.catalogue import LOSSES, ParsedLoss, parse_loss
+from focalcal.training.catalogue import LOSSES, known_loss
 
 GAMMA = "\N{GREEK SMALL LETTER GAMMA}"
 
@@ -55,14 +54,6 @@ FAMILY_STYLES = (
 """Styles of all other losses, in order of appearance."""
 
 
-def known_loss(loss: str) -> ParsedLoss | None:
-    """Return the parts of a loss id; None for a loss that only the owner of imported logits knows."""
-    try:
-        return parse_loss(loss)
-    except UserError:
-        return None
-
-
 def loss_label(loss: str) -> str:
     """Return the name of a loss in tables and figures, with its number; an unknown loss keeps its id."""
     parsed = known_loss(loss)
@@ -83,14 +74,6 @@ def loss_order(loss: str) -> tuple[int, float, float, str]:
     return list(LOSSES).index(parsed.kind), parsed.gamma or 0.0, parsed.epsilon, loss
 
 
-def plain_focal_gamma(loss: str) -> float | None:
-    """Return the gamma of focal loss on hard labels, 0 for cross-entropy; None for any other loss."""
-    parsed = known_loss(loss)
-    if parsed is None or parsed.epsilon:
-        return None
-    return 0.0 if parsed.kind == "ce" else parsed.gamma if parsed.kind == "focal" else None
-
-
 def is_smoothed(loss: str) -> bool:
     """Return whether a loss is taken on smoothed labels."""
     parsed = known_loss(loss)
@@ -100,7 +83,10 @@ def is_smoothed(loss: str) -> bool:
 def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
     """Return how each loss is drawn, in the suite's order: cross-entropy, focal losses by gamma, others."""
     ordered = sorted(set(losses), key=loss_order)
-    focal = [loss for loss in ordered if plain_focal_gamma(loss) is not None and loss != "ce"]
+    known = {loss: known_loss(loss) for loss in ordered}
+    focal = [
+        loss for loss in ordered if known[loss] and known[loss].kind == "focal" and not is_smoothed(loss)
+    ]
     others = [loss for loss in ordered if loss != "ce" and loss not in focal]
     styles = {"ce": CROSS_ENTROPY_STYLE}
     for position, loss in enumerate(focal):

@@ -1,14 +1,13 @@
-"""Batches of a dataset that resides on the device: uint8 images or float32 features."""
+"""Batches of a dataset that resides on the device (uint8 images or float32 features), and predictions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from focalcal.data.prepared import PreparedData
-from focalcal.training.augment import crop_and_flip
 from focalcal.training.recipes import Recipe
 
 
@@ -88,7 +87,29 @@ def training_batches(
         yield split.normalised(inputs), split.labels[chosen]
 
 
-def evaluation_batches(split: ResidentSplit, size: int) -> Iterator[Tensor]:
-    """Yield the network inputs of `split` in order, `size` at a time."""
-    for start in range(0, len(split), size):
-        yield split.normalised(split.inputs[start : start + size])
+def crop_and_flip(images: Tensor, padding: int, offsets: Tensor, flips: Tensor) -> Tensor:
+    """Return crops of the zero-padded images, mirrored where `flips`, (n, H, W, C).
+
+    Images are channels-last; `offsets` int64 (n, 2) are the crops' top and left corners in 0..2 padding;
+    `flips` bool (n,). One gather does both: a mirrored crop reads its columns backwards.
+    """
+    count, height, width, channels = images.shape
+    if padding:
+        images = torch.nn.functional.pad(images, (0, 0, padding, padding, padding, padding))
+    padded_height, padded_width = height + 2 * padding, width + 2 * padding
+    rows = offsets[:, :1] + torch.arange(height, device=images.device)
+    rows = rows + padded_height * torch.arange(count, device=images.device)[:, None]
+    columns = torch.arange(width, device=images.device)
+    columns = offsets[:, 1:] + torch.where(flips[:, None], width - 1 - columns, columns)
+    pixels = padded_width * rows[:, :, None] + columns[:, None, :]
+    # Twice as fast on a CPU as indexing with one tensor per dimension.
+    chosen = images.reshape(-1, channels).index_select(0, pixels.reshape(-1))
+    return chosen.view(count, height, width, channels)
+
+
+@torch.no_grad()
+def predict(network: nn.Module, split: ResidentSplit, batch_size: int) -> Tensor:
+    """Return float32 logits (n, K) of `split` in evaluation mode, independent of the batch size."""
+    network.eval()
+    parts = split.inputs.split(batch_size)
+    return torch.cat([network(split.normalised(part)).float() for part in parts])

@@ -1,8 +1,8 @@
 """Every loss and every model by name, using only the standard library.
 
 The workflow reads this module to check a config and to name paths; the implementations are in
-`focalcal.training.losses` and `focalcal.training.models.build`. A new loss is one function there and one line
-in `LOSSES`; a new model is one function and one line in `MODELS`.
+`focalcal.training.losses` and `focalcal.training.models`. A new loss is one function there and one line in
+`LOSSES`; a new model is one function, named in `BUILDERS` beside it, and one line in `MODELS`.
 """
 
 import re
@@ -101,22 +101,24 @@ def parse_loss(loss_id: str) -> ParsedLoss:
     return ParsedLoss(loss_id, kind, gamma, _number(smoothing, LOSSES["ls"], loss_id))
 
 
+def known_loss(loss_id: str) -> ParsedLoss | None:
+    """Return the parts of a loss id; None for a loss that only the owner of imported logits knows."""
+    try:
+        return parse_loss(loss_id)
+    except UserError:
+        return None
+
+
 def training_gamma(loss_id: str) -> float | None:
-    """Return the gamma whose Psi maps this loss's risk minimiser to the posterior, None if there is none.
+    """Return the gamma whose Psi maps this loss's risk minimiser to the posterior, None if none is known.
 
     0 (the identity) for strictly proper losses, gamma for focal losses (C21, Thm 11). With label smoothing
     the same Psi recovers the smoothed posterior, as in C21's LS paradigm.
     """
-    parsed = parse_loss(loss_id)
-    return parsed.gamma if parsed.kind == "focal" else LOSSES[parsed.kind].risk_gamma
-
-
-def psi_gamma(loss_id: str) -> float | None:
-    """Return `training_gamma(loss_id)`, or None for a loss that only its owner knows, of imported logits."""
-    try:
-        return training_gamma(loss_id)
-    except UserError:
+    parsed = known_loss(loss_id)
+    if parsed is None:
         return None
+    return parsed.gamma if parsed.kind == "focal" else LOSSES[parsed.kind].risk_gamma
 
 
 def check_model(model_id: str) -> str:

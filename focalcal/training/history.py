@@ -1,12 +1,10 @@
-"""Metrics recorded at the end of each epoch, sufficient for M20's Figs 1 to 4 without retraining."""
+"""What a run records: per epoch the metrics of M20's Figs 1 to 4 (`history.csv`), at its end `run.json`."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from focalcal.common.samples import SPLITS
 from focalcal.training.adafocal import equal_mass_gaps
@@ -15,26 +13,126 @@ METRICS = (
     "loss", "nll", "nll_correct", "nll_incorrect", "entropy", "entropy_correct", "entropy_incorrect",
     "p_true", "p_true_correct", "p_true_incorrect", "error", "ece", "adaece",
 )  # fmt: skip
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUANTILES = {f"gradient_norm_q{percent:02d}": percent / 100 for percent in (5, 25, 50, 75, 95)}
 COLUMNS = (
     "epoch",
     "learning_rate",
     *(f"{split}_{metric}" for split in SPLITS for metric in METRICS),
     "last_layer_weight_norm",
-    *(f"gradient_norm_q{round(100 * quantile):02d}" for quantile in QUANTILES),
+    *QUANTILES,
     "gammas",
     "images_per_second",
 )
+"""Columns of `history.csv`; a cell is empty where a quantity was not measured."""
+FINAL_METRICS = ("train_loss", "train_error", "val_loss", "val_nll", "val_error", "val_ece", "val_adaece")
 ECE_BINS = 15
 SNAPSHOT_BINS = 25
 """Bins of M20's Fig. 2."""
 
 
+@dataclass
+class TrainingResult:
+    """The state after the last epoch of a run, or after the last epoch before it diverged."""
+
+    model: nn.Module
+    history: list[dict[str, Any]]
+    snapshots: list[dict[str, Any]]
+    seconds: float
+    status: str = "ok"
+    message: str | None = None
+
+    def record(self, device: torch.device) -> dict[str, Any]:
+        """Return the results in `run.json` as JSON values; the caller adds spec, data and provenance."""
+        last = self.history[-1] if self.history else {}
+        speeds = sorted(row["images_per_second"] for row in self.history)
+        return {
+            "status": self.status,
+            "message": self.message,
+            "device": device.type,
+            "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+            "threads": torch.get_num_threads(),
+            "epochs": len(self.history),
+            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
+            "images_per_second": speeds[len(speeds) // 2] if speeds else None,
+            "wall_seconds": round(self.seconds, 3),
+            "final": {name: last.get(name) for name in FINAL_METRICS},
+            "snapshots": self.snapshots,
+        }
+
+
+class EpochRecorder:
+    """Logits, labels, losses and gradient norms of every sample of an epoch.
+
+    The buffers are on the device and are filled batch by batch without synchronisation.
+    """
+
+    BUFFERS = ("logits", "labels", "losses", "norms")
+
+    def __init__(self, samples: int, classes: int, device: torch.device) -> None:
+        self.count = 0
+        self.logits = torch.zeros(samples, classes, device=device)
+        self.labels = torch.zeros(samples, dtype=torch.int64, device=device)
+        self.losses = torch.zeros(samples, device=device)
+        self.norms = torch.full((samples,), torch.nan, device=device)
+
+    def add(self, logits: Tensor, labels: Tensor, losses: Tensor, norms: Tensor | None) -> None:
+        """Append one batch."""
+        part = slice(self.count, self.count + len(labels))
+        self.logits[part] = logits
+        self.labels[part] = labels
+        self.losses[part] = losses
+        if norms is not None:
+            self.norms[part] = norms
+        self.count += len(labels)
+
+    def first_divergence(self, since: int) -> int | None:
+        """Return the first sample from `since` on whose loss is not finite, None if all are."""
+        bad = ~torch.isfinite(self.losses[since : self.count])
+        return since + int(bad.nonzero()[0]) if bad.any() else None
+
+    def metrics(self) -> dict[str, float | None]:
+        """Return the history columns of the training split, measured during training."""
+        return split_metrics("train", self.logits, self.labels, self.losses) | gradient_quantiles(self.norms)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the filled part of the buffers, for a checkpoint inside an epoch."""
+        return {name: getattr(self, name)[: self.count] for name in self.BUFFERS}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Refill the buffers from `state()`."""
+        self.count = 0
+        self.add(*(state[name].to(self.logits.device) for name in self.BUFFERS))
+
+
+class GradientNormProbe:
+    """Norm of each sample's loss gradient with respect to the last linear layer's weights (M20 Fig. 4).
+
+    That gradient is the outer product of the logit gradient and the layer's input, so its norm is the product
+    of their norms and needs no second pass. There is none if the layer's output is not the logits.
+    """
+
+    def __init__(self, layer: nn.Linear | None) -> None:
+        self.features: Tensor | None = None
+        self.outputs = None if layer is None else layer.out_features
+        if layer is not None:
+            layer.register_forward_pre_hook(self._remember)
+
+    def norms(self, logit_gradient: Tensor, samples_in_mean: int) -> Tensor | None:
+        """Return the norms (n,); a mean over `samples_in_mean` samples is undone (1 for a sum)."""
+        features, self.features = self.features, None
+        if features is None or features.ndim != 2 or self.outputs != logit_gradient.shape[1]:
+            return None
+        scale = samples_in_mean * torch.linalg.vector_norm(features.float(), dim=1)
+        return scale * torch.linalg.vector_norm(logit_gradient.float(), dim=1)
+
+    def _remember(self, _layer: nn.Module, arguments: tuple[Tensor, ...]) -> None:
+        self.features = arguments[0].detach()
+
+
 def split_metrics(split: str, logits: Tensor, labels: Tensor, losses: Tensor) -> dict[str, float | None]:
     """Return the columns of `split` from its logits (n, K), labels (n,) and loss values (n,).
 
-    NLL, entropy and p_true are also given for correctly and incorrectly classified samples (None if there are
-    none).
+    A mean over the correctly or incorrectly classified samples is None if there are none.
     """
     log_probs = torch.log_softmax(logits.double(), dim=1)
     probs = torch.exp(log_probs)
@@ -46,18 +144,15 @@ def split_metrics(split: str, logits: Tensor, labels: Tensor, losses: Tensor) ->
     weights = torch.stack([torch.ones_like(confidence), correct.to(confidence), (~correct).to(confidence)])
     counts = weights.sum(dim=1)
     means = (series @ weights.T / counts).tolist()
-    names = [
-        f"{name}{group}" for name in ("nll", "entropy", "p_true") for group in ("", "_correct", "_incorrect")
-    ]
-    has_samples = (counts > 0).tolist() * 3
-    values = [value for row in means for value in row]
     metrics = {
-        name: value if is_known else None
-        for name, value, is_known in zip(names, values, has_samples, strict=True)
+        f"{name}{group}": mean if count else None
+        for name, row in zip(("nll", "entropy", "p_true"), means, strict=True)
+        for group, mean, count in zip(("", "_correct", "_incorrect"), row, counts.tolist(), strict=True)
     }
     metrics["loss"] = losses.double().mean().item()
     metrics["error"] = 1 - correct.double().mean().item()
-    metrics["ece"] = _equal_width_ece(confidence, correct)
+    _, total, hits = _width_bins(confidence, correct, ECE_BINS)
+    metrics["ece"] = ((total - hits).abs().sum() / len(confidence)).item()
     gaps, _, sizes = equal_mass_gaps(confidence, correct, ECE_BINS)
     metrics["adaece"] = ((gaps.abs() * sizes).sum() / len(labels)).item()
     return {f"{split}_{name}": metrics[name] for name in METRICS}
@@ -81,29 +176,13 @@ def gradient_quantiles(norms: Tensor) -> dict[str, float | None]:
     The values are None if norms are NaN, that is, if the model has no such layer.
     """
     if torch.isnan(norms).any():
-        values = [None] * len(QUANTILES)
-    else:
-        values = torch.quantile(norms.double(), norms.new_tensor(QUANTILES, dtype=torch.float64)).tolist()
-    return {f"gradient_norm_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, values, strict=True)}
-
-
-def history_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return `history.csv`: one line per epoch, with empty cells for quantities that were not measured."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
-    return stream.getvalue()
-
-
-def _equal_width_ece(confidence: Tensor, correct: Tensor) -> float:
-    _, total, hits = _width_bins(confidence, correct, ECE_BINS)
-    return ((total - hits).abs().sum() / len(confidence)).item()
+        return dict.fromkeys(QUANTILES)
+    quantiles = norms.new_tensor(list(QUANTILES.values()), dtype=torch.float64)
+    return dict(zip(QUANTILES, torch.quantile(norms.double(), quantiles).tolist(), strict=True))
 
 
 def _width_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return sample count, sum of confidence and number correct of each bin (lo, hi], float64 (bins,)."""
-    members = torch.nn.functional.one_hot(
-        ((confidence * bins).ceil().long() - 1).clamp(0, bins - 1), bins
-    ).double()
+    bin_of_sample = ((confidence * bins).ceil().long() - 1).clamp(0, bins - 1)
+    members = nn.functional.one_hot(bin_of_sample, bins).double()
     return members.sum(dim=0), confidence @ members, correct.double() @ members

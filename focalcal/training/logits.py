@@ -10,10 +10,9 @@ from torch import nn
 
 from focalcal.common.errors import UserError
 from focalcal.data.prepared import PreparedData
-from focalcal.training.batches import resident_split
+from focalcal.training.batches import predict, resident_split
 from focalcal.training.models.build import initial_model
-from focalcal.training.prediction import predict
-from focalcal.training.spec import RunSpec
+from focalcal.training.recipes import RunSpec
 
 
 def dump_logits(

@@ -11,16 +11,26 @@ import torch
 from torch import Tensor, nn
 
 from focalcal.data.prepared import PreparedData
-from focalcal.training.batches import EpochDraw, ResidentSplit, derived_seed, resident_split, training_batches
+from focalcal.training.batches import (
+    EpochDraw,
+    ResidentSplit,
+    derived_seed,
+    predict,
+    resident_split,
+    training_batches,
+)
 from focalcal.training.checkpoint import Checkpoint, CheckpointFile
-from focalcal.training.history import snapshot_bins, split_metrics
+from focalcal.training.history import (
+    EpochRecorder,
+    GradientNormProbe,
+    TrainingResult,
+    snapshot_bins,
+    split_metrics,
+)
 from focalcal.training.models.build import initial_model, last_linear
 from focalcal.training.objective import TrainingObjective
 from focalcal.training.optimizers import make_optimizer
-from focalcal.training.prediction import predict
-from focalcal.training.recipes import learning_rate
-from focalcal.training.recorder import EpochRecorder, GradientNormProbe
-from focalcal.training.spec import RunSpec
+from focalcal.training.recipes import RunSpec, learning_rate
 
 HOLDOUT_SEED = 1
 """AdaFocal's hold-out set, like the validation split, is the same for every seed."""
@@ -34,18 +44,6 @@ class TrainingInterruptedError(Exception):
 
 class _DivergedError(Exception):
     pass
-
-
-@dataclass
-class TrainingResult:
-    """The state after the last epoch of a run, or after the last epoch before it diverged."""
-
-    model: nn.Module
-    history: list[dict[str, Any]]
-    snapshots: list[dict[str, Any]]
-    seconds: float
-    status: str = "ok"
-    message: str | None = None
 
 
 @dataclass

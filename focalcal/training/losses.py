@@ -126,16 +126,14 @@ def label_smoothing(logits: Tensor, labels: Tensor, context: LossContext) -> Ten
 
 def mmce(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return cross-entropy + 2 MMCE_w, (n,), so that the sum is N (mean CE + 2 MMCE_w) (M20 App. D)."""
-    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * mmce_penalty(
-        logits, labels, variant="paper"
-    )
+    penalty = mmce_penalty(logits, labels, variant="paper")
+    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
 
 
 def mmce_authors(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return `mmce` with the extra division by squared counts of the released code, (n,)."""
-    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * mmce_penalty(
-        logits, labels, variant="authors"
-    )
+    penalty = mmce_penalty(logits, labels, variant="authors")
+    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
 
 
 def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:

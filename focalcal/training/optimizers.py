@@ -4,7 +4,8 @@ Creating a `torch.optim.Optimizer` imports the compiler, which costs every proce
 few seconds. The functional kernels behind it need no such import and give the same bits.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,103 +15,53 @@ from torch.optim.sgd import sgd
 from focalcal.training.recipes import Recipe
 
 
-class Optimizer(Protocol):
-    """Parameters, and the state that belongs in a checkpoint."""
+class Optimizer:
+    """A kernel of torch, the parameters it moves and, by the kernel's names, the state of each of them."""
 
-    def step(self, learning_rate: float) -> None:
-        """Move the parameters once along their gradients."""
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the state by name; loading copies into these tensors, which are the optimiser's own."""
-
-
-class Sgd:
-    """SGD with momentum and L2 weight decay, as `torch.optim.SGD`."""
-
-    def __init__(self, parameters: list[Tensor], recipe: Recipe) -> None:
-        self.parameters = parameters
-        self.recipe = recipe
-        # With a zero buffer the first step is g + 0, the same as torch.optim's first step, buffer = g.
-        self.buffers = [torch.zeros_like(parameter) for parameter in parameters]
+    def __init__(
+        self, kernel: Callable[..., None], parameters: list[Tensor], buffers: dict[str, list[Tensor]]
+    ) -> None:
+        self.kernel, self.parameters, self.buffers = kernel, parameters, buffers
 
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Move the parameters once along their gradients."""
-        parameters, gradients, buffers = _with_gradients(self.parameters, self.buffers)
-        sgd(
-            parameters,
-            gradients,
-            buffers,
-            fused=True,
-            foreach=False,
-            weight_decay=self.recipe.weight_decay,
-            momentum=self.recipe.momentum,
-            lr=learning_rate,
-            dampening=0.0,
-            nesterov=self.recipe.nesterov,
-            maximize=False,
-        )
+        """Move the parameters that have a gradient once along it."""
+        moved = [index for index, parameter in enumerate(self.parameters) if parameter.grad is not None]
+        parameters = [self.parameters[index] for index in moved]
+        gradients = [parameter.grad for parameter in parameters]
+        buffers = {name: [tensors[index] for index in moved] for name, tensors in self.buffers.items()}
+        self.kernel(parameters, gradients, lr=learning_rate, **buffers)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the momentum buffers by position."""
-        return {f"momentum.{index}": buffer for index, buffer in enumerate(self.buffers)}
-
-
-class AdamW:
-    """Adam with decoupled weight decay, as `torch.optim.AdamW`; `momentum` is its first beta."""
-
-    SECOND_BETA = 0.999
-    EPSILON = 1e-8
-
-    def __init__(self, parameters: list[Tensor], recipe: Recipe) -> None:
-        self.parameters = parameters
-        self.recipe = recipe
-        self.means = [torch.zeros_like(parameter) for parameter in parameters]
-        self.squares = [torch.zeros_like(parameter) for parameter in parameters]
-        self.steps = [torch.zeros((), device=parameter.device) for parameter in parameters]
-
-    @torch.no_grad()
-    def step(self, learning_rate: float) -> None:
-        """Move the parameters once along their gradients."""
-        states = (self.means, self.squares, self.steps)
-        parameters, gradients, means, squares, steps = _with_gradients(self.parameters, *states)
-        adam(
-            parameters,
-            gradients,
-            means,
-            squares,
-            [],
-            steps,
-            fused=True,
-            foreach=False,
-            decoupled_weight_decay=True,
-            amsgrad=False,
-            beta1=self.recipe.momentum,
-            beta2=self.SECOND_BETA,
-            lr=learning_rate,
-            weight_decay=self.recipe.weight_decay,
-            eps=self.EPSILON,
-            maximize=False,
-        )
-
-    def state(self) -> dict[str, Tensor]:
-        """Return both moments and the step counts by position."""
-        groups = {"mean": self.means, "square": self.squares, "step": self.steps}
+        """Return what belongs in a checkpoint; loading copies into these tensors, the optimiser's own."""
         return {
-            f"{name}.{index}": tensor for name, group in groups.items() for index, tensor in enumerate(group)
+            f"{name}.{index}": tensor
+            for name, tensors in self.buffers.items()
+            for index, tensor in enumerate(tensors)
         }
 
 
-def _with_gradients(parameters: list[Tensor], *states: list[Tensor]) -> list[list[Tensor]]:
-    """Return parameters, gradients and states of all parameters that have a gradient."""
-    rows = [
-        (parameter, parameter.grad, *state)
-        for parameter, *state in zip(parameters, *states, strict=True)
-        if parameter.grad is not None
-    ]
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
 def make_optimizer(parameters: list[Tensor], recipe: Recipe) -> Optimizer:
-    """Return the recipe's optimiser over `parameters`."""
-    return (Sgd if recipe.optimizer == "sgd" else AdamW)(parameters, recipe)
+    """Return the recipe's optimiser, which steps as `torch.optim.SGD` or `torch.optim.AdamW` does."""
+    shared = {"fused": True, "foreach": False, "maximize": False, "weight_decay": recipe.weight_decay}
+    if recipe.optimizer == "sgd":
+        kernel = partial(sgd, momentum=recipe.momentum, dampening=0.0, nesterov=recipe.nesterov, **shared)
+        # With a zero buffer the first step is g + 0, the same as torch.optim's first step, buffer = g.
+        return Optimizer(kernel, parameters, {"momentum_buffer_list": _zeros(parameters)})
+    kernel = partial(
+        adam,
+        max_exp_avg_sqs=[],
+        amsgrad=False,
+        decoupled_weight_decay=True,
+        beta1=recipe.momentum,
+        beta2=0.999,
+        eps=1e-8,
+        **shared,
+    )
+    steps = [torch.zeros((), device=parameter.device) for parameter in parameters]
+    buffers = {"exp_avgs": _zeros(parameters), "exp_avg_sqs": _zeros(parameters), "state_steps": steps}
+    return Optimizer(kernel, parameters, buffers)
+
+
+def _zeros(parameters: list[Tensor]) -> list[Tensor]:
+    return [torch.zeros_like(parameter) for parameter in parameters]

@@ -4,8 +4,9 @@ Throughputs are estimates from the config; epochs, images, parameters and file s
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import torch
@@ -20,6 +21,14 @@ HISTORY_BYTES = 900
 """Bytes of one line of history.csv."""
 JOBS_PER_RUN = 2
 """train and dump_logits."""
+COLUMNS = {
+    **dict.fromkeys(("dataset", "model", "recipe"), ""),
+    **dict.fromkeys(("runs", "epochs", "images"), ","),
+    "GPU-hours*": ",.1f",
+    "disk MB": ",.0f",
+}
+"""Headers of the printed table, with the formats of their cells."""
+ALIGNMENTS = ["{:<{}}"] * 3 + ["{:>{}}"] * 5
 
 
 @dataclass(frozen=True)
@@ -42,9 +51,9 @@ class PlanRow:
     recipe: str
     runs: int
     epochs: int
-    images: int | None
-    gpu_hours: float | None
-    disk_bytes: int | None
+    images: int | None = None
+    gpu_hours: float | None = None
+    disk_bytes: int | None = None
 
 
 def dataset_size(spec: Mapping[str, Any]) -> DatasetSize | None:
@@ -58,9 +67,7 @@ def dataset_size(spec: Mapping[str, Any]) -> DatasetSize | None:
         counts = {"val": parameters["validation"], "test": entry["counts"]["test"]}
         kept = parameters.get("fraction", 1) * (entry["counts"]["train"] - counts["val"])
         counts["train"] = round(kept)
-    return DatasetSize(
-        counts["train"], counts["val"], counts["test"], entry["classes"], tuple(entry["shape"])
-    )
+    return DatasetSize(**counts, classes=entry["classes"], shape=tuple(entry["shape"]))
 
 
 def make_plan(
@@ -74,43 +81,20 @@ def make_plan(
     `images_per_second` maps a model to the training throughput of one GPU on 32 x 32 images, with `default`
     for all others; the time grows in proportion to the number of pixels.
     """
-    counts: dict[tuple[str, str, str], int] = {}
-    for key in runs:
-        counts[key] = counts.get(key, 0) + 1
     rows = []
-    for (dataset, model, recipe), count in counts.items():
+    for (dataset, model, name), count in Counter(runs).items():
+        recipe, size = recipes[name], sizes[dataset]
+        if size is None:
+            rows.append(PlanRow(dataset, model, name, count, count * recipe.epochs))
+            continue
+        images = count * recipe.epochs * size.train
         speed = images_per_second.get(model, images_per_second["default"])
-        rows.append(_plan_row(dataset, model, recipe, count, recipes[recipe], sizes[dataset], speed))
+        scale = math.prod(size.shape[1:]) / REFERENCE_PIXELS if len(size.shape) == 3 else 1.0
+        hours = scale * (images + EVALUATION_COST * count * _evaluated_images(recipe, size)) / speed / 3600
+        logits = (size.val + size.test) * (4 * size.classes + 8)
+        disk = count * (4 * parameter_count(model, size) + logits + HISTORY_BYTES * recipe.epochs)
+        rows.append(PlanRow(dataset, model, name, count, count * recipe.epochs, images, hours, disk))
     return rows
-
-
-def _plan_row(
-    dataset: str,
-    model: str,
-    name: str,
-    runs: int,
-    recipe: Recipe,
-    size: DatasetSize | None,
-    speed: float,
-) -> PlanRow:
-    epochs = recipe.epochs
-    if size is None:
-        return PlanRow(dataset, model, name, runs, runs * epochs, None, None, None)
-    images = runs * epochs * size.train
-    scale = math.prod(size.shape[1:]) / REFERENCE_PIXELS if len(size.shape) == 3 else 1.0
-    hours = scale * (images + EVALUATION_COST * runs * _evaluated_images(recipe, size)) / speed / 3600
-    logits = (size.val + size.test) * (4 * size.classes + 8)
-    weights = 4 * parameter_count(model, size)
-    return PlanRow(
-        dataset,
-        model,
-        name,
-        runs,
-        runs * epochs,
-        images,
-        hours,
-        runs * (weights + logits + HISTORY_BYTES * epochs),
-    )
 
 
 def _evaluated_images(recipe: Recipe, size: DatasetSize) -> int:
@@ -135,43 +119,31 @@ def prepared_bytes(size: DatasetSize) -> int:
 
 def plan_text(rows: list[PlanRow], sizes: Mapping[str, DatasetSize | None]) -> str:
     """Return the plan as a table with totals; `?` marks unknown sizes."""
-    header = ("dataset", "model", "recipe", "runs", "epochs", "images", "GPU-hours*", "disk MB")
-    table = [header, *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(header))]
-    lines = [
-        "  ".join(_aligned(cell, width, i) for i, (cell, width) in enumerate(zip(line, widths, strict=True)))
-        for line in table
-    ]
-    runs = sum(row.runs for row in rows)
-    jobs = len(sizes) + JOBS_PER_RUN * runs
-    data = sum(prepared_bytes(size) for size in sizes.values() if size)
-    totals = {
+    table = [list(COLUMNS), *(_cells(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    total = {
         name: sum(getattr(row, name) or 0 for row in rows)
-        for name in ("epochs", "images", "gpu_hours", "disk_bytes")
+        for name in ("runs", "epochs", "images", "gpu_hours", "disk_bytes")
     }
+    runs, data = total["runs"], sum(prepared_bytes(size) for size in sizes.values() if size)
+    jobs, disk = len(sizes) + JOBS_PER_RUN * runs, total["disk_bytes"] + data
+    space = f"{disk / 1e6:,.0f} MB of disk, {data / 1e6:,.0f} MB of it data"
     unknown = " (without the rows marked ?)" if any(row.images is None for row in rows) else ""
-    disk, data_disk = _megabytes(totals["disk_bytes"] + data), _megabytes(data)
-    lines += [
+    lines = [
+        *("  ".join(map(str.format, ALIGNMENTS, line, widths)) for line in table),
         "",
         f"{jobs:,} jobs: {len(sizes)} datasets, {runs:,} trainings, {runs:,} sets of logits",
-        f"{totals['epochs']:,} epochs, {totals['images']:,} training images{unknown}",
-        f"{totals['gpu_hours']:,.1f} GPU-hours*, {disk} MB of disk, {data_disk} MB of it data{unknown}",
+        f"{total['epochs']:,} epochs, {total['images']:,} training images{unknown}",
+        f"{total['gpu_hours']:,.1f} GPU-hours*, {space}{unknown}",
         "* estimates from plan.images_per_second in the config (32 x 32 images); measure and replace them",
     ]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
-def _cells(row: PlanRow) -> tuple[str, ...]:
-    values = [getattr(row, entry.name) for entry in fields(row)]
-    hours = "?" if row.gpu_hours is None else f"{row.gpu_hours:,.1f}"
-    images = "?" if row.images is None else f"{row.images:,}"
-    disk = "?" if row.disk_bytes is None else _megabytes(row.disk_bytes)
-    return (*values[:3], f"{row.runs:,}", f"{row.epochs:,}", images, hours, disk)
-
-
-def _aligned(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column < 3 else cell.rjust(width)
-
-
-def _megabytes(size: float) -> str:
-    return f"{size / 1e6:,.0f}"
+def _cells(row: PlanRow) -> list[str]:
+    *values, disk = astuple(row)
+    values.append(None if disk is None else disk / 1e6)
+    return [
+        "?" if value is None else format(value, spec)
+        for value, spec in zip(values, COLUMNS.values(), strict=True)
+    ]

@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from datetime import timedelta
 from typing import Any
 
 from tqdm import tqdm
@@ -35,19 +36,12 @@ class EpochProgress:
         if elapsed - self.last_line < LINE_SECONDS and row["epoch"] != epochs:
             return
         self.last_line = elapsed
-        remaining = elapsed / (row["epoch"] - self.first_epoch) * (epochs - row["epoch"])
-        LOGGER.info(
-            "%s epoch %d/%d %s, %s left", self.label, row["epoch"], epochs, text, _duration(remaining)
-        )
+        seconds_left = round(elapsed / (row["epoch"] - self.first_epoch) * (epochs - row["epoch"]))
+        time_left = timedelta(seconds=seconds_left)
+        LOGGER.info("%s epoch %d/%d %s, %s left", self.label, row["epoch"], epochs, text, time_left)
 
 
 def _summary(row: dict[str, Any]) -> str:
     shown = ("train_loss", "train_error", "val_nll", "val_error", "val_ece")
     parts = [f"{name} {row[name]:.4f}" for name in shown if row.get(name) is not None]
     return ", ".join([*parts, f"lr {row['learning_rate']:.3g}", f"{row['images_per_second']:.0f} images/s"])
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"

@@ -33,16 +33,8 @@ class _ProperFocal(torch.autograd.Function):
     def forward(ctx, logits, labels, gamma):
         solution = _Solution(torch.log_softmax(logits.double(), dim=1), gamma)
         index = labels[:, None]
-        log_u, log_rest, rest, ratio, slope = (
-            values.gather(1, index)
-            for values in (
-                solution.log_u,
-                solution.log_rest,
-                solution.rest,
-                solution.ratio,
-                solution.slope_times_rest,
-            )
-        )
+        names = ("log_u", "log_rest", "rest", "ratio", "slope_times_rest")
+        log_u, log_rest, rest, ratio, slope = (getattr(solution, name).gather(1, index) for name in names)
         weight = torch.exp(gamma * log_rest)
         # 1 / H' is (1 - u) over the bounded product (1 - u) H'.
         pull = -weight * (1 + gamma * ratio) * rest / slope

@@ -1,15 +1,16 @@
-"""How a network is trained: the recipe, its checks and its learning-rate curve; without torch."""
+"""What determines a training run: its spec, the recipe with its checks and learning-rate curve; no torch."""
 
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le, Lt
 
 from focalcal.common.constraints import UNIQUE, Count, NonNegative, OpenShare, Positive, Section
 from focalcal.common.errors import UserError
+from focalcal.training.catalogue import check_model, parse_loss
 
 NonNegativeInteger = Annotated[int, Ge(0)]
 Probability = Annotated[float, Ge(0), Le(1)]
@@ -107,6 +108,27 @@ class Recipe(Section):
     set that is then not trained on, so that calibrators are fitted on validation data the loss never saw."""
     holdout_fraction: OpenShare = 0.1
     """Share of the training set that `holdout` withholds."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One dataset, model, loss, seed and recipe."""
+
+    dataset: str
+    model: str
+    loss: str
+    seed: int
+    recipe: Recipe
+
+
+def spec_from_dict(values: Mapping[str, Any]) -> RunSpec:
+    """Return the run that a mapping with the fields of `RunSpec` describes."""
+    keys = [entry.name for entry in fields(RunSpec)]
+    missing = [key for key in keys if key not in values]
+    if missing:
+        raise UserError(f"--spec must have the keys {', '.join(keys)}; {missing[0]!r} is missing")
+    model, loss = check_model(values["model"]), parse_loss(values["loss"]).id
+    return RunSpec(values["dataset"], model, loss, values["seed"], recipe_from_dict(values["recipe"]))
 
 
 def recipe_from_dict(values: Mapping[str, Any]) -> Recipe:

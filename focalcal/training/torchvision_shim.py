@@ -9,20 +9,15 @@ import importlib.util
 
 import torch
 
-_SCHEMAS = {
-    "nms": "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "qnms": "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-}
-
 
 def _declare_missing_operators() -> "torch.library.Library | None":
     """Return the library that holds the declarations, or None if torch can load torchvision's own."""
     if torch.version.cuda is not None or importlib.util.find_spec("torchvision") is None:
         return None
     library = torch.library.Library("torchvision", "FRAGMENT")
-    for name, schema in _SCHEMAS.items():
+    for name in ("nms", "qnms"):
         if not hasattr(torch.ops.torchvision, name):
-            library.define(schema)
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     return library
 
 

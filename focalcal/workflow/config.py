@@ -15,27 +15,22 @@ from focalcal.common.samples import FEWEST_SAMPLES
 from focalcal.theory.settings import TheorySettings
 from focalcal.training.recipes import Recipe
 
-Name = Annotated[
-    str,
-    SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9.:_+-]*$"),
-    SchemaKeyword("description", "A name of letters, digits, dot, colon, plus, minus and underscore."),
-]
+
+def _text_matching(pattern: str, description: str) -> Any:
+    return Annotated[str, SchemaKeyword("pattern", pattern), SchemaKeyword("description", description)]
+
+
+Name = _text_matching(
+    "^[A-Za-z0-9][A-Za-z0-9.:_+-]*$", "A name of letters, digits, dot, colon, plus, minus and underscore."
+)
 Names = Annotated[tuple[Name, ...], MinLen(1), UNIQUE]
-DatasetName = Annotated[
-    str,
-    SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9._-]*$"),
-    SchemaKeyword("description", "A name of letters, digits, dot, minus and underscore."),
-]
-LogitsName = Annotated[
-    str,
-    SchemaKeyword("pattern", "^[A-Za-z0-9][A-Za-z0-9._+-]*$"),
-    SchemaKeyword("description", "A name of letters, digits, dot, plus, minus and underscore."),
-]
-PathText = Annotated[
-    str,
-    SchemaKeyword("pattern", "^[^{}]+$"),
-    SchemaKeyword("description", "A path without braces, which Snakemake reads as wildcards."),
-]
+DatasetName = _text_matching(
+    "^[A-Za-z0-9][A-Za-z0-9._-]*$", "A name of letters, digits, dot, minus and underscore."
+)
+LogitsName = _text_matching(
+    "^[A-Za-z0-9][A-Za-z0-9._+-]*$", "A name of letters, digits, dot, plus, minus and underscore."
+)
+PathText = _text_matching("^[^{}]+$", "A path without braces, which Snakemake reads as wildcards.")
 Bins = Annotated[int, Ge(1), Le(1000)]
 Criterion = Literal[*CRITERIA]
 MethodNames = Annotated[tuple[str, ...], MinLen(1), UNIQUE]

@@ -32,7 +32,9 @@ def check_runs(config: Mapping[str, Any], root: Path) -> None:
 
 def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: Path) -> None:
     """Raise a UserError for the first mistake in the other sections; `datasets` are those of all runs."""
-    _check_datasets(config["datasets"], root)
+    for name, settings in config["datasets"].items():
+        if not OWN_FILES & set(settings):
+            registry.job_spec(name, settings, root)
     for name, recipe in config["recipes"].items():
         with error_prefix(f"config key 'recipes.{name}'"):
             check_recipe(recipe_from_dict(recipe))
@@ -73,33 +75,22 @@ def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], 
             _check_gamma(loss)
     for model, dataset in product(block["models"], block["datasets"]):
         spec = registry.job_spec(dataset, config["datasets"].get(dataset), root)
-        _check_model(f"config key '{key}.models'", model, dataset, spec["entry"])
-
-
-def _check_model(key: str, model: str, dataset: str, entry: Mapping[str, Any]) -> None:
-    """Raise a UserError that names the key unless a model exists and accepts the dataset's kind of input."""
-    with error_prefix(key):
-        training_catalogue.check_model(model)
-    if model not in training_catalogue.FEATURE_MODELS and len(entry.get("shape", ())) == 1:
-        raise UserError(
-            f"{key} has {shown(model)}, which needs images, but dataset {dataset!r} has plain features; "
-            f"allowed there: {', '.join(training_catalogue.FEATURE_MODELS)}; put the two into separate blocks"
-        )
+        with error_prefix(f"config key '{key}.models'"):
+            training_catalogue.check_model(model)
+        if model not in training_catalogue.FEATURE_MODELS and len(spec["entry"].get("shape", ())) == 1:
+            raise UserError(
+                f"config key '{key}.models' has {shown(model)}, which needs images, but dataset {dataset!r} "
+                f"has plain features; allowed there: {', '.join(training_catalogue.FEATURE_MODELS)}; put the "
+                f"two into separate blocks"
+            )
 
 
 def _check_gamma(loss: str) -> None:
     """Raise a UserError for a gamma for which Psi is not computed."""
-    gamma = training_catalogue.psi_gamma(loss)
+    gamma = training_catalogue.training_gamma(loss)
     largest = calibration_catalogue.LARGEST_GAMMA
     if gamma is not None and gamma > largest:
         raise UserError(f"loss {loss!r}: gamma must be at most {largest:g}, the largest that Psi accepts")
-
-
-def _check_datasets(section: Mapping[str, Any], root: Path) -> None:
-    """Raise a UserError for settings of an unknown dataset, or for settings that a dataset does not have."""
-    for name, settings in section.items():
-        if not OWN_FILES & set(settings):
-            registry.job_spec(name, settings, root)
 
 
 def _check_calibration(section: Mapping[str, Any]) -> None:
@@ -112,7 +103,9 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
         raise UserError(
             f"config key 'calibration.temperatures.stop' is {stop}; allowed: at least start, which is {start}"
         )
-    last = _last_temperature(start, stop, step)
+    # In decimals, the largest temperature of the grid is exact.
+    first, limit, width = (Decimal(str(value)) for value in (start, stop, step))
+    last = float(first + (limit - first) // width * width)
     calibration_catalogue.check_ranges(section["methods"], section["gammas"], (start, last))
     points = (stop - start) / step * len(section["gammas"])
     if points > MAXIMUM_GRID_POINTS:
@@ -120,12 +113,6 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
             f"config key 'calibration.temperatures.step' is {step}, which makes {points:.0f} grid points; "
             f"allowed: at most {MAXIMUM_GRID_POINTS}; take a larger step or fewer gammas"
         )
-
-
-def _last_temperature(start: float, stop: float, step: float) -> float:
-    """Return the largest temperature of a grid, computed in decimals."""
-    first, limit, width = (Decimal(str(value)) for value in (start, stop, step))
-    return float(first + (limit - first) // width * width)
 
 
 def _check_report(report: ReportSection, config: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from focalcal.common.errors import UserError
 from focalcal.data import registry
-from focalcal.training.catalogue import psi_gamma
+from focalcal.training.catalogue import training_gamma
 from focalcal.training.recipes import Recipe, recipe_from_dict
 from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
 from focalcal.workflow.config_checks import check_logits_files, check_runs, check_sections
@@ -36,11 +36,6 @@ class Run:
     imported: str | None = None
 
     @property
-    def identity(self) -> tuple[str, str, str, int]:
-        """Return what distinguishes runs."""
-        return self.dataset, self.model, self.loss, self.seed
-
-    @property
     def path(self) -> str:
         """Return the run's folder, relative to a stage's folder."""
         return f"{self.dataset}/{self.model}/{self.loss}/seed{self.seed}"
@@ -53,19 +48,19 @@ class Run:
     @property
     def spec_with_gamma(self) -> dict[str, Any]:
         """Return the run's identity with the gamma that Psi needs; None if the loss has no single one."""
-        return {**self.spec, "gamma": psi_gamma(self.loss)}
+        return {**self.spec, "gamma": training_gamma(self.loss)}
 
 
 class Grid:
     """The runs of a validated configuration, and the specs of their jobs."""
 
     def __init__(self, config: Mapping[str, Any], root: Path) -> None:
-        runs = [*_trained_runs(config), *_imported_runs(config)]
+        runs = _runs_of(config)
         _check_unique(runs)
         self._config = config
         self._root = root
-        self._runs = {run.identity: run for run in runs}
-        self.paths = [run.path for run in runs]
+        self._runs = {run.path: run for run in runs}
+        self.paths = list(self._runs)
         self.trained_paths = [run.path for run in runs if run.imported is None]
         self.datasets = sorted({run.dataset for run in runs if run.imported is None})
         used = {run.dataset for run in runs}
@@ -76,14 +71,11 @@ class Grid:
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs.values())
 
-    def __getitem__(self, identity: tuple[str, str, str, int]) -> Run:
+    def __getitem__(self, path: str) -> Run:
         try:
-            return self._runs[identity]
+            return self._runs[path]
         except KeyError:
-            dataset, model, loss, seed = identity
-            raise UserError(
-                f"{dataset}/{model}/{loss}/seed{seed} is not a run of this configuration; add it to 'runs'"
-            ) from None
+            raise UserError(f"{path} is not a run of this configuration; add it to 'runs'") from None
 
     def constraint(self, wildcard: str) -> str:
         """Return a regular expression that matches exactly the values of one wildcard."""
@@ -176,21 +168,18 @@ def build_grid(config: Mapping[str, Any], root: Path, *, read_own_files: bool = 
     return grid
 
 
-def _trained_runs(config: Mapping[str, Any]) -> list[Run]:
-    """Return the product of each block's lists."""
-    return [
+def _runs_of(config: Mapping[str, Any]) -> list[Run]:
+    """Return the product of each block's lists, then the runs that stand for the user's own logits."""
+    trained = [
         Run(*identity, recipe=block["recipe"])
         for block in config["runs"]
         for identity in product(block["datasets"], block["models"], block["losses"], block["seeds"])
     ]
-
-
-def _imported_runs(config: Mapping[str, Any]) -> list[Run]:
-    """Return the runs that stand for the user's own logits."""
-    return [
+    imported = [
         Run(entry["dataset"], entry["model"], entry["loss"], entry["seed"], imported=name)
         for name, entry in config["logits"].items()
     ]
+    return trained + imported
 
 
 def _check_unique(runs: list[Run]) -> None:

@@ -27,7 +27,7 @@ def test_outputs_are_bit_identical_to_a_local_run(finished, local):
     here = local(finished, "train_all", "calibrate_all", "recover_all", "tables")
     compared = [
         path.relative_to(here)
-        for pattern in ("*.npz", "*.safetensors", "fits.json", "metrics.csv", "summary.csv")
+        for pattern in ("*.npz", "*.safetensors", "fits.json", "metrics.csv", "scores.csv")
         for path in sorted((here / "results").rglob(pattern))
     ]
     assert {path.name for path in compared} >= {"weights.safetensors", "logits.npz", "metrics.csv"}

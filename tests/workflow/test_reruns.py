@@ -15,7 +15,6 @@ STAGE_OF_RULE = {
     "dump_logits": "training",
     "calibrate": "calibration",
     "recover": "recovery",
-    "recovery_tables": "recovery",
     "recovery_figures": "recovery",
 }
 

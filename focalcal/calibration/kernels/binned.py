@@ -128,10 +128,11 @@ def confidence_at(rank, confidences, starts, order):
 
 
 @njit(**STRICT)
-def authors_ece(positions, confidences, misclassified, low, shift, starts, gaps, order):
+def authors_ece(positions, rounding, confidences, misclassified, low, shift, starts, gaps, order):
     """Return the equal-mass ECE with bins `(low, high]` whose edges np.interp would put at sorted positions.
 
-    Samples up to and including the first edge, the smallest confidence, are not counted.
+    Samples up to and including the first edge, the smallest confidence, are not counted. Confidences above an
+    edge by a fraction of at most `rounding` are tied with it.
     """
     count = confidences.shape[0]
     result = previous = 0.0
@@ -141,7 +142,7 @@ def authors_ece(positions, confidences, misclassified, low, shift, starts, gaps,
         if rank + 1 < count:
             above = confidence_at(rank + 1, confidences, starts, order)
             edge = (above - edge) * (positions[b] - rank) + edge
-        gap = gap_up_to(edge, confidences, misclassified, low, shift, starts, gaps, order)
+        gap = gap_up_to(edge * (1.0 + rounding), confidences, misclassified, low, shift, starts, gaps, order)
         if b > 0:
             result += abs(gap - previous)
         previous = gap

@@ -143,12 +143,13 @@ def fill_surfaces(samples, points, tables, segments, binning, out):
     points: the numbers p to evaluate; temperatures (p,); gammas (1 or p, g).
     tables, segments: from `focal_table`, one table for all points or one per point.
     binning: inner edges of the bins of equal width; the sorted positions at which the groups of equal mass
-    begin ("split"); the positions of their edges ("authors", else empty).
+    begin ("split"); the positions of their edges ("authors", else empty), and the relative difference up to
+    which confidences are tied with an edge.
     """
     drops, gaps, label_gaps, misclassified = samples
     numbers, temperatures, gammas = points
     edges, farthest = segments
-    inner_edges, ranks, positions = binning
+    inner_edges, ranks, positions, rounding = binning
     count, classes = drops.shape
     width = gammas.shape[1]
     weights, label_weight = np.empty((BLOCK, classes)), np.empty(1)
@@ -187,7 +188,7 @@ def fill_surfaces(samples, points, tables, segments, binning, out):
             cells = (confidences, misclassified, low, shift, starts, cell_gaps, order)
             out[1, p, g] = width_ece(inner_edges, *cells)
             if positions.shape[0] > 0:
-                out[2, p, g] = authors_ece(positions, *cells)
+                out[2, p, g] = authors_ece(positions, rounding, *cells)
             else:
                 out[2, p, g] = split_ece(ranks, confidences, misclassified, starts, cell_gaps, order)
 

@@ -5,6 +5,7 @@ numbers in one column of a table: `where` gives the value of each column that id
 values, which chooses one row for each.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any
@@ -13,22 +14,30 @@ from focalcal.common.checks import Check
 from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
 
 RUNS = "results/tables/runs.csv"
+Where = Mapping[str, Any]
+"""What identifies the rows of a table: by column, a value or a list of values."""
 
 
 def at_least(claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float) -> Finding:
     """Return whether every check is at least `bound`."""
-    return _judge_checks(claim, evidence, check, lambda value: value >= bound - claim.tolerance)
+    return within(claim, evidence, check=check, low=bound, high=math.inf)
 
 
 def at_most(claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float) -> Finding:
     """Return whether every check is at most `bound`."""
-    return _judge_checks(claim, evidence, check, lambda value: value <= bound + claim.tolerance)
+    return within(claim, evidence, check=check, low=-math.inf, high=bound)
 
 
 def within(claim: Claim, evidence: Evidence, *, check: str | list[str], low: float, high: float) -> Finding:
     """Return whether every check lies in [low, high]."""
-    slack = claim.tolerance
-    return _judge_checks(claim, evidence, check, lambda value: low - slack <= value <= high + slack)
+
+    def agrees(value: float) -> bool:
+        return low - claim.tolerance <= value <= high + claim.tolerance
+
+    names = [check] if isinstance(check, str) else check
+    checks = [evidence.check(claim.table, name) for name in names]
+    words = "; ".join(_describe_check(claim, found, agrees) for found in checks)
+    return Finding(all(agrees(found.value) for found in checks), words)
 
 
 def equals(
@@ -43,9 +52,7 @@ def equals(
     return Finding(agrees, "; ".join(_describe_check(claim, check) for check in found.values()))
 
 
-def table_equals(
-    claim: Claim, evidence: Evidence, *, where: Mapping[str, Any], expected: Mapping[str, float]
-) -> Finding:
+def table_equals(claim: Claim, evidence: Evidence, *, where: Where, expected: Mapping[str, float]) -> Finding:
     """Return whether columns of one row have their printed values."""
     row = evidence.row(claim.table, where)
     found = {column: float(row[column]) for column in expected}
@@ -53,48 +60,34 @@ def table_equals(
     return Finding(agrees, _listed(claim, found))
 
 
-def table_at_least(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], bound: float
-) -> Finding:
+def table_at_least(claim: Claim, evidence: Evidence, *, column: str, where: Where, bound: float) -> Finding:
     """Return whether the column is at least `bound` in every row."""
     numbers = _numbers(claim, evidence, column, where)
     return Finding(min(numbers.values()) >= bound - claim.tolerance, _listed(claim, numbers))
 
 
-def table_at_most(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], bound: float
-) -> Finding:
+def table_at_most(claim: Claim, evidence: Evidence, *, column: str, where: Where, bound: float) -> Finding:
     """Return whether the column is at most `bound` in every row."""
     numbers = _numbers(claim, evidence, column, where)
     return Finding(max(numbers.values()) <= bound + claim.tolerance, _listed(claim, numbers))
 
 
-def table_spread(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], bound: float
-) -> Finding:
+def table_spread(claim: Claim, evidence: Evidence, *, column: str, where: Where, bound: float) -> Finding:
     """Return whether the column differs by at most `bound` between the rows."""
     numbers = _numbers(claim, evidence, column, where)
     spread = max(numbers.values()) - min(numbers.values())
-    words = f"spread {_shown(claim, spread)}: {_listed(claim, numbers)}"
+    words = f"spread {_digits(claim, spread)}: {_listed(claim, numbers)}"
     return Finding(spread <= bound + claim.tolerance, words)
 
 
-def table_lowest(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], lowest: str
-) -> Finding:
+def table_lowest(claim: Claim, evidence: Evidence, *, column: str, where: Where, lowest: str) -> Finding:
     """Return whether the column is lowest in the row that `lowest` names."""
     numbers = _numbers(claim, evidence, column, where)
     return Finding(numbers[lowest] <= min(numbers.values()) + claim.tolerance, _listed(claim, numbers))
 
 
 def table_rises(
-    claim: Claim,
-    evidence: Evidence,
-    *,
-    column: str,
-    where: Mapping[str, Any],
-    along: str,
-    mean_over: str | None = None,
+    claim: Claim, evidence: Evidence, *, column: str, where: Where, along: str, mean_over: str | None = None
 ) -> Finding:
     """Return whether the column rises along the values of one key, for each value of the other keys.
 
@@ -111,7 +104,7 @@ def table_rises(
 
 
 def table_ratio(
-    claim: Claim, evidence: Evidence, *, column: str, where: Mapping[str, Any], along: str, bound: float
+    claim: Claim, evidence: Evidence, *, column: str, where: Where, along: str, bound: float
 ) -> Finding:
     """Return whether the first of two numbers along a key is at least `bound` times the second.
 
@@ -123,41 +116,26 @@ def table_ratio(
     return Finding(agrees, _listed_series(claim, series))
 
 
-def _judge_checks(
-    claim: Claim, evidence: Evidence, names: str | list[str], agrees: Callable[[float], bool]
-) -> Finding:
-    """Return whether every named check agrees, and what each is in words."""
-    names = [names] if isinstance(names, str) else names
-    checks = [evidence.check(claim.table, name) for name in names]
-    words = "; ".join(_describe_check(claim, check, agrees) for check in checks)
-    return Finding(all(agrees(check.value) for check in checks), words)
-
-
 def _describe_check(claim: Claim, check: Check, agrees: Callable[[float], bool] | None = None) -> str:
     """Return a check in words, with the verdicts of single seeds if they are known and differ."""
     notes = [check.detail] if check.detail else []
     if check.n is not None:
         notes.append(f"n = {check.n}")
     if check.by_seed:
-        note = f"one seed alone: {_shown(claim, min(check.by_seed))} to {_shown(claim, max(check.by_seed))}"
+        note = f"one seed alone: {_digits(claim, min(check.by_seed))} to {_digits(claim, max(check.by_seed))}"
         same = [agrees(alone) == agrees(check.value) for alone in check.by_seed] if agrees else []
         notes.append(note if all(same) else f"{note}, {sum(same)} of {len(same)} with this verdict")
-    return f"{check.name} = {_shown(claim, check.value)}" + (f" ({'; '.join(notes)})" if notes else "")
+    return f"{check.name} = {_digits(claim, check.value)}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
-def _numbers(claim: Claim, evidence: Evidence, column: str, where: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(claim: Claim, evidence: Evidence, column: str, where: Where) -> dict[str, float]:
     """Return the numbers of the chosen rows by the listed values that chose them (one row: by column)."""
     cells = _chosen_cells(claim, evidence, column, where)
     return {", ".join(chosen.values()) or column: number for chosen, number in cells}
 
 
 def _series(
-    claim: Claim,
-    evidence: Evidence,
-    column: str,
-    where: Mapping[str, Any],
-    along: str,
-    mean_over: str | None = None,
+    claim: Claim, evidence: Evidence, column: str, where: Where, along: str, mean_over: str | None = None
 ) -> dict[str, dict[str, float]]:
     """Return numbers by the value of the key `along`, for each combination of values of the other keys."""
     found: dict[str, dict[str, list[float]]] = {}
@@ -171,7 +149,7 @@ def _series(
 
 
 def _chosen_cells(
-    claim: Claim, evidence: Evidence, column: str, where: Mapping[str, Any]
+    claim: Claim, evidence: Evidence, column: str, where: Where
 ) -> list[tuple[dict[str, str], float]]:
     """Return each chosen row's number with the values that chose it among those listed in `where`."""
     lists = {key: values for key, values in where.items() if isinstance(values, list)}
@@ -200,13 +178,13 @@ def _require_training(claim: Claim, evidence: Evidence, row: Mapping[str, str]) 
             raise MissingEvidence(f"{name} was trained for {run['epochs']} epochs, in the paper for {needed}")
 
 
-def _shown(claim: Claim, number: float) -> str:
+def _digits(claim: Claim, number: float) -> str:
     """Return a number with four digits if it is exact and three if it is measured."""
     return f"{number:.{4 if claim.kind == 'exact' else 3}g}"
 
 
 def _listed(claim: Claim, numbers: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {_shown(claim, number)}" for name, number in numbers.items())
+    return ", ".join(f"{name} {_digits(claim, number)}" for name, number in numbers.items())
 
 
 def _listed_series(claim: Claim, series: Mapping[str, Mapping[str, float]]) -> str:

@@ -7,19 +7,18 @@ computed only for its datasets and models, from runs trained for as many epochs.
 single seeds give, which shows whether a verdict depends on the seeds.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from focalcal.calibration.relation import linear_relations
+from focalcal.calibration.relation import prediction_error
 from focalcal.common.checks import Check
-from focalcal.common.errors import UserError
-from focalcal.reporting.records.measurements import RUN, SETTING
+from focalcal.reporting.records.measurements import RUN, SCORE, SETTING
 from focalcal.reporting.records.published import CELL
-from focalcal.training.catalogue import parse_loss
+from focalcal.training.catalogue import training_gamma
 
 DATASET_MODEL = ["dataset", "model"]
 FEWEST_GAMMAS = 3
@@ -42,6 +41,12 @@ EPOCHS, TINYIMAGENET_EPOCHS = 350, 100
 """How long K24 and M20 trained."""
 K24_COMMON_GAMMAS = (2.0, 3.0)
 """gammas that other papers suggest, according to K24 section 2."""
+HISTORY = {
+    "misclassified_nll": ("val_nll_incorrect", "log-loss of misclassified validation samples"),
+    "misclassified_entropy": ("val_entropy_incorrect", "entropy of misclassified validation samples"),
+    "weight_norm": ("last_layer_weight_norm", "norm of the last layer's weights"),
+}
+"""What M20 Fig. 3 follows over epochs: the column of history.csv and its name in words."""
 
 
 def experiment_checks(
@@ -55,65 +60,57 @@ def experiment_checks(
     `frame` is the result of `load_metrics`, `published` that of `unique_cells`; `surfaces` and `histories`
     belong to runs that succeeded.
     """
-    last = _last_epochs(histories)
+    ends = [{**run, **history.iloc[-1]} for run, history in histories if len(history)]
+    last = pd.DataFrame(ends, columns=[*RUN, "epoch", *(column for column, _ in HISTORY.values())])
     checks = _seed_checks(frame, last, published)
-    seeds = frame["seed"].unique()
-    if len(seeds) > 1:
-        alone = [_seed_checks(_of_seed(frame, seed), _of_seed(last, seed), published) for seed in seeds]
-        checks = [_with_seeds(check, alone) for check in checks]
+    # A seed speaks for a check only if it covers all of its measurements.
+    alone: dict[tuple[str, int | None], list[float]] = {}
+    for seed in frame["seed"].unique():
+        for check in _seed_checks(frame[frame["seed"] == seed], last[last["seed"] == seed], published):
+            alone.setdefault((check.name, check.n), []).append(check.value)
+    values = [tuple(alone.get((check.name, check.n), ())) for check in checks]
+    checks = [
+        replace(check, by_seed=by_seed) if len(by_seed) > 1 else check
+        for check, by_seed in zip(checks, values, strict=True)
+    ]
     return [*checks, *_linearity(surfaces)]
 
 
 def _seed_checks(frame: pd.DataFrame, last: pd.DataFrame, published: pd.DataFrame) -> list[Check]:
-    """Return the checks of means over seeds."""
-    scores = _mean_scores(frame)
+    """Return the checks of means over seeds; `last` has the last epoch of each run that was trained here."""
+    scores = _test_means(frame)
     trained_long = _trained_as_long(frame, last)
-    long_scores = _mean_scores(trained_long)
+    in_k24, in_m20 = (_of_paper(trained_long, published, paper) for paper in ("K24", "M20"))
     return [
-        *_fts_checks(scores[scores.index.get_level_values("loss").isin(K24_BASELINES)]),
-        *_criterion_checks(_of(long_scores.reset_index(name="value"), published, "K24")),
-        *_m20_temperatures(_of(trained_long, published, "M20")),
-        *_k24_temperatures(_of(trained_long, published, "K24")),
+        *_fts_checks(_test_means(frame[frame["loss"].isin(K24_BASELINES)])),
+        *_criterion_checks(_test_means(in_k24)),
+        *_m20_temperatures(in_m20),
+        *_k24_temperatures(in_k24),
         *_gamma_trends(scores, frame),
         *_training_checks(last),
-        *_focal_against_cross_entropy(scores),
-        *_recovery_checks(scores),
-        *_published_cells(long_scores, published),
+        *_share_below_cross_entropy("raw_ece", _score(scores, "none", "", "ece"), "test ECE as trained"),
+        *_largest_change(
+            "psi_error_change",
+            _pair(scores, ("psi", "", "error"), ("none", "", "error")),
+            "test error by psi",
+        ),
+        *_published_cells(trained_long, published),
     ]
 
 
-def _of_seed(rows: pd.DataFrame, seed: str) -> pd.DataFrame:
-    """Return the rows of one seed."""
-    return rows if rows.empty else rows[rows["seed"] == seed]
+def _test_means(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return mean test scores over seeds: one row per setting, one column per method, criterion, metric."""
+    return frame[frame["split"] == "test"].pivot_table("value", SETTING, SCORE)
 
 
-def _with_seeds(check: Check, alone: Sequence[Sequence[Check]]) -> Check:
-    """Return the check with the values of the seeds that cover all its measurements, if several do.
-
-    `alone` holds the checks of each seed.
-    """
-    values = [
-        other.value for checks in alone for other in checks if (other.name, other.n) == (check.name, check.n)
-    ]
-    return replace(check, by_seed=tuple(values)) if len(values) > 1 else check
-
-
-def _mean_scores(frame: pd.DataFrame) -> pd.Series:
-    """Return mean test scores over seeds, indexed by setting, method, criterion and metric."""
-    test = frame[frame["split"] == "test"]
-    return test.groupby([*SETTING, "method", "criterion", "metric"])["value"].mean().sort_index()
-
-
-def _of(rows: pd.DataFrame, published: pd.DataFrame, paper: str) -> pd.DataFrame:
+def _of_paper(frame: pd.DataFrame, published: pd.DataFrame, paper: str) -> pd.DataFrame:
     """Return the rows of the datasets and models for which a paper prints results."""
     printed = published.loc[published["paper"] == paper, DATASET_MODEL]
-    return rows[pd.MultiIndex.from_frame(rows[DATASET_MODEL]).isin(pd.MultiIndex.from_frame(printed))]
+    return frame[pd.MultiIndex.from_frame(frame[DATASET_MODEL]).isin(pd.MultiIndex.from_frame(printed))]
 
 
 def _trained_as_long(frame: pd.DataFrame, last: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of imported runs and of runs with at least as many epochs as in the papers."""
-    if last.empty:
-        return frame
     needed = np.where(last["dataset"] == "tinyimagenet", TINYIMAGENET_EPOCHS, EPOCHS)
     short = pd.MultiIndex.from_frame(last.loc[last["epoch"] < needed, RUN])
     return frame[~pd.MultiIndex.from_frame(frame[RUN]).isin(short)]
@@ -124,21 +121,26 @@ def _datasets(index: pd.Index) -> str:
     return "on " + ", ".join(dict.fromkeys(index.get_level_values("dataset")))
 
 
-def _column(scores: pd.Series, method: str, criterion: str, metric: str) -> pd.Series:
-    """Return one score, indexed by the settings that have it."""
-    try:
-        return scores.xs((method, criterion, metric), level=("method", "criterion", "metric"))
-    except KeyError:
-        return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], [], []], names=SETTING))
-
-
-def _pair(scores: pd.Series, first: tuple[str, str, str], second: tuple[str, str, str]) -> pd.DataFrame:
+def _pair(scores: pd.DataFrame, first: tuple[str, str, str], second: tuple[str, str, str]) -> pd.DataFrame:
     """Return two scores of the settings that have both, as columns `first` and `second`."""
-    sides = [_column(scores, *key).rename(name) for name, key in (("first", first), ("second", second))]
-    return pd.concat(sides, axis=1, join="inner")
+    columns = pd.MultiIndex.from_tuples([first, second], names=SCORE)
+    return scores.reindex(columns=columns).set_axis(["first", "second"], axis=1).dropna()
 
 
-def _fts_checks(scores: pd.Series) -> Iterator[Check]:
+def _score(scores: pd.DataFrame, *key: str) -> pd.Series:
+    """Return one score, indexed by the settings that have it."""
+    return _pair(scores, key, key)["first"]
+
+
+def _largest_change(name: str, pair: pd.DataFrame, words: str) -> Iterator[Check]:
+    """Yield the largest absolute difference of two scores in a setting."""
+    if len(pair):
+        change = (pair["first"] - pair["second"]).abs().max()
+        detail = f"largest change of {words} in a setting {_datasets(pair.index)}"
+        yield Check(name, change, detail, len(pair))
+
+
+def _fts_checks(scores: pd.DataFrame) -> Iterator[Check]:
     """Yield how focal temperature scaling compares with temperature scaling."""
     pair = _pair(scores, ("fts", "adaece", "adaece"), ("ts", "adaece", "adaece"))
     if len(pair):
@@ -152,18 +154,13 @@ def _fts_checks(scores: pd.Series) -> Iterator[Check]:
         detail = f"mean equal-mass ECE of FTS against TS {_datasets(pair.index)}"
         yield Check("fts_relative_gain", change, detail, len(pair))
     accuracy = _pair(scores, ("fts", "adaece", "accuracy"), ("ts", "adaece", "accuracy"))
-    if len(accuracy):
-        change = (accuracy["first"] - accuracy["second"]).abs().max()
-        detail = f"largest change of accuracy in a setting {_datasets(accuracy.index)}"
-        yield Check("fts_accuracy_change", change, detail, len(accuracy))
+    yield from _largest_change("fts_accuracy_change", accuracy, "accuracy")
 
 
-def _criterion_checks(rows: pd.DataFrame) -> Iterator[Check]:
+def _criterion_checks(scores: pd.DataFrame) -> Iterator[Check]:
     """Yield what is gained by choosing parameters by the metric that is reported."""
-    scores = rows.set_index([name for name in rows if name != "value"])["value"].sort_index()
     for name, metric, other in (("ece", "adaece", "nll"), ("nll", "nll", "adaece")):
-        pairs = [_pair(scores, (m, metric, metric), (m, other, metric)) for m in ("ts", "fts")]
-        pair = pd.concat(pairs)
+        pair = pd.concat([_pair(scores, (m, metric, metric), (m, other, metric)) for m in ("ts", "fts")])
         if len(pair):
             gain = (1 - pair["first"] / pair["second"]).mean()
             detail = (
@@ -207,21 +204,22 @@ def _chosen_temperatures(frame: pd.DataFrame, criterion: str) -> pd.Series:
     return frame[chosen].drop_duplicates(RUN).groupby(SETTING)["temperature"].mean()
 
 
-def _gamma_trends(scores: pd.Series, frame: pd.DataFrame) -> Iterator[Check]:
+def _gamma_trends(scores: pd.DataFrame, frame: pd.DataFrame) -> Iterator[Check]:
     """Yield rank correlations (Kendall's tau) with the training gamma, averaged over datasets and models."""
     series = {
         "gamma_temperature_trend": _chosen_temperatures(frame, "adaece"),
-        "gamma_ece_trend": _column(scores, "ts", "adaece", "adaece"),
-        "gamma_accuracy_trend": _column(scores, "none", "", "accuracy"),
+        "gamma_ece_trend": _score(scores, "ts", "adaece", "adaece"),
+        "gamma_accuracy_trend": _score(scores, "none", "", "accuracy"),
     }
     for name, values in series.items():
-        taus = {}
-        for dataset_model, group in values.groupby(level=DATASET_MODEL):
-            gammas = [_gamma(loss) for loss in group.index.get_level_values("loss")]
-            known = [(g, v) for g, v in zip(gammas, group, strict=True) if g is not None]
-            # Kendall's tau of a constant series is not a number.
-            if len(known) >= FEWEST_GAMMAS and len({value for _, value in known}) > 1:
-                taus["/".join(dataset_model)] = stats.kendalltau(*zip(*known, strict=True)).statistic
+        table = values.reset_index(name="value")
+        table = table.assign(gamma=table["loss"].map(_gamma)).dropna(subset="gamma")
+        # Kendall's tau of a constant series is not a number.
+        taus = {
+            "/".join(dataset_model): stats.kendalltau(group["gamma"], group["value"]).statistic
+            for dataset_model, group in table.groupby(DATASET_MODEL)
+            if len(group) >= FEWEST_GAMMAS and np.ptp(group["value"]) > 0
+        }
         if taus:
             each = ", ".join(f"{where} {tau:.2f}" for where, tau in taus.items())
             detail = f"Kendall's tau with the training gamma, mean over datasets and models: {each}"
@@ -230,12 +228,8 @@ def _gamma_trends(scores: pd.Series, frame: pd.DataFrame) -> Iterator[Check]:
 
 def _linearity(surfaces: Iterable[tuple[Mapping[str, str], Mapping[str, np.ndarray]]]) -> Iterator[Check]:
     """Yield how well the line through all other gammas predicts the best T of a gamma."""
-    found = []
-    for run, arrays in surfaces:
-        lines = {line["criterion"]: line for line in linear_relations(arrays)}
-        error = lines.get("adaece", {}).get("prediction_error")
-        if error is not None:
-            found.append((error, run["path"]))
+    errors = [(prediction_error(arrays, "adaece"), run["path"]) for run, arrays in surfaces]
+    found = [(error, path) for error, path in errors if error is not None]
     if found:
         worst, path = max(found)
         median = np.median([error for error, _ in found])
@@ -244,67 +238,33 @@ def _linearity(surfaces: Iterable[tuple[Mapping[str, str], Mapping[str, np.ndarr
         yield Check("relation_error_largest", worst, f"{words}, over all runs: {path}", len(found))
 
 
-def _last_epochs(histories: Iterable[tuple[Mapping[str, str], pd.DataFrame]]) -> pd.DataFrame:
-    """Return the last row of every history together with its run."""
-    return pd.DataFrame(
-        [
-            {**{k: run[k] for k in RUN}, **history.iloc[-1].to_dict()}
-            for run, history in histories
-            if len(history)
-        ]
-    )
-
-
 def _training_checks(last: pd.DataFrame) -> Iterator[Check]:
     """Yield how focal losses compare with cross-entropy at the end of training (M20 Fig. 3)."""
-    if last.empty:
-        return
-    names = {
-        "misclassified_nll": ("val_nll_incorrect", "log-loss of misclassified validation samples"),
-        "misclassified_entropy": ("val_entropy_incorrect", "entropy of misclassified validation samples"),
-        "weight_norm": ("last_layer_weight_norm", "norm of the last layer's weights"),
-    }
-    for name, (column, words) in names.items():
+    for name, (column, words) in HISTORY.items():
         means = last.groupby(SETTING)[column].mean()
         yield from _share_below_cross_entropy(f"final_{name}", means, f"last epoch's {words}")
 
 
-def _focal_against_cross_entropy(scores: pd.Series) -> Iterator[Check]:
-    """Yield how often focal losses are better calibrated as trained than cross-entropy."""
-    raw = _column(scores, "none", "", "ece")
-    yield from _share_below_cross_entropy("raw_ece", raw, "test ECE as trained")
-
-
 def _share_below_cross_entropy(name: str, values: pd.Series, words: str) -> Iterator[Check]:
     """Yield the share of focal settings whose value is below that of cross-entropy."""
-    outcomes, compared = [], []
     # Models without misclassified samples have no value and are skipped.
-    for dataset_model, group in values.dropna().groupby(level=DATASET_MODEL):
-        by_loss = group.droplevel(DATASET_MODEL)
-        if "ce" in by_loss.index:
-            focal = [loss for loss in by_loss.index if loss in M20_FOCAL_LOSSES]
-            outcomes += [bool(by_loss[loss] < by_loss["ce"]) for loss in focal]
-            compared += ["/".join(dataset_model)] if focal else []
-    if outcomes:
+    table = values.dropna().reset_index(name="value")
+    focal = table[table["loss"].isin(M20_FOCAL_LOSSES)]
+    pairs = focal.merge(table[table["loss"] == "ce"], on=DATASET_MODEL, suffixes=("_focal", "_ce"))
+    if len(pairs):
+        below = pairs["value_focal"] < pairs["value_ce"]
+        compared = dict.fromkeys(pairs["dataset"] + "/" + pairs["model"])
         detail = (
-            f"{words}: lower than cross-entropy's in {sum(outcomes)} of {len(outcomes)} focal settings "
+            f"{words}: lower than cross-entropy's in {below.sum()} of {len(below)} focal settings "
             f"of {', '.join(compared)}"
         )
-        yield Check(f"{name}_below_ce_share", np.mean(outcomes), detail, len(outcomes))
+        yield Check(f"{name}_below_ce_share", below.mean(), detail, len(below))
 
 
-def _recovery_checks(scores: pd.Series) -> Iterator[Check]:
-    """Yield whether recovering the posterior changes the test error."""
-    error = _pair(scores, ("psi", "", "error"), ("none", "", "error"))
-    if len(error):
-        change = (error["first"] - error["second"]).abs().max()
-        detail = f"largest change of test error by psi in a setting {_datasets(error.index)}"
-        yield Check("psi_error_change", change, detail, len(error))
-
-
-def _published_cells(scores: pd.Series, published: pd.DataFrame) -> Iterator[Check]:
+def _published_cells(frame: pd.DataFrame, published: pd.DataFrame) -> Iterator[Check]:
     """Yield for each paper and metric the largest absolute difference from a printed cell."""
-    ours = scores.reset_index(name="ours")
+    test = frame[frame["split"] == "test"]
+    ours = test.groupby([*SETTING, *SCORE])["value"].mean().reset_index(name="ours")
     # K24 prints one accuracy for all criteria, since scaling does not change it.
     chosen = (ours["metric"] == "accuracy") & (ours["criterion"] == "adaece")
     ours = pd.concat([ours, ours[chosen].assign(criterion="")])
@@ -318,11 +278,5 @@ def _published_cells(scores: pd.Series, published: pd.DataFrame) -> Iterator[Che
 
 
 def _gamma(loss: str) -> float | None:
-    """Return the gamma of focal loss or cross-entropy (0); None for any other loss."""
-    try:
-        parsed = parse_loss(loss)
-    except UserError:
-        return None
-    if parsed.kind == "ce":
-        return 0.0
-    return parsed.gamma if parsed.kind == "focal" and not parsed.epsilon else None
+    """Return the gamma of focal loss or cross-entropy (0) without smoothing; None for any other loss."""
+    return training_gamma(loss) if loss == "ce" or (loss.startswith("focal-") and "+" not in loss) else None

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Mapping
 
 from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
 
@@ -43,18 +42,12 @@ def line_fit(
     The line is fitted on gamma in (0, 10], or with `any_range`, where the paper does not say, on any range.
     """
     stated = evidence.row(FITS, _stated_fit(classes))
-    fits = [row for row in evidence.table(FITS) if _in_paper_box(row, classes)] if any_range else [stated]
-    close = [
-        abs(float(fit["slope"]) - slope) <= claim.tolerance
-        and abs(float(fit["intercept"]) - intercept) <= claim.tolerance
-        for fit in fits
-    ]
-    words = "; ".join(
-        f"{float(fit['slope']):.3f} gamma + {float(fit['intercept']):.3f} on "
-        f"({float(fit['gamma_above']):g}, {float(fit['gamma_to']):g}]"
-        for fit in fits
-    )
-    return Finding(any(close), words)
+    rows = evidence.table(FITS) if any_range else [stated]
+    fits = [{name: float(text) for name, text in row.items()} for row in rows]
+    fits = [fit for fit in fits if (fit["classes"], fit["max_logit"]) == (classes, PAPER_BOX)]
+    off = [max(abs(fit["slope"] - slope), abs(fit["intercept"] - intercept)) for fit in fits]
+    words = "{slope:.3f} gamma + {intercept:.3f} on ({gamma_above:g}, {gamma_to:g}]"
+    return Finding(min(off) <= claim.tolerance, "; ".join(words.format(**fit) for fit in fits))
 
 
 def figure_temperature(
@@ -76,11 +69,9 @@ def figure_temperature(
 
 def temperatures_fall(claim: Claim, evidence: Evidence, *, below: float) -> Finding:
     """Return whether all matching temperatures are below a bound and fall as gamma grows."""
-    counts = sorted({int(float(row["classes"])) for row in evidence.table(MATCHING)})
-    curves = [sorted(_closest_temperatures(evidence, count).items()) for count in counts]
-    temperatures = [[temperature for _, temperature in curve] for curve in curves]
-    highest = max(max(curve) for curve in temperatures)
-    falling = all(b < a for curve in temperatures for a, b in itertools.pairwise(curve))
+    curves = [[curve[gamma] for gamma in sorted(curve)] for curve in _temperatures_in_box(evidence).values()]
+    highest = max(max(curve) for curve in curves)
+    falling = all(b < a for curve in curves for a, b in itertools.pairwise(curve))
     agrees = highest < below + claim.tolerance and falling
     return Finding(agrees, f"highest {highest:.4f}, {'falling' if falling else 'not falling'} with gamma")
 
@@ -102,34 +93,33 @@ def certified_sharper(claim: Claim, evidence: Evidence) -> Finding:
 
 def _closest_temperatures(evidence: Evidence, classes: int) -> dict[float, float]:
     """Return the matching temperature of each gamma for one class count in K24's box."""
-    rows = [row for row in evidence.table(MATCHING) if _in_paper_box(row, classes)]
-    if not rows:
+    matches = _temperatures_in_box(evidence)
+    if classes not in matches:
         raise MissingEvidence(f"no matches for {classes} classes in {MATCHING}")
-    return {float(row["gamma"]): float(row["temperature"]) for row in rows}
+    return matches[classes]
+
+
+def _temperatures_in_box(evidence: Evidence) -> dict[int, dict[float, float]]:
+    """Return the matching temperature for each class count, ascending, and gamma in K24's box."""
+    found: dict[int, dict[float, float]] = {}
+    for row in evidence.table(MATCHING):
+        if float(row["max_logit"]) == PAPER_BOX:
+            found.setdefault(int(row["classes"]), {})[float(row["gamma"])] = float(row["temperature"])
+    return dict(sorted(found.items()))
 
 
 def _belongs_to(claim: Claim, evidence: Evidence, temperature: float) -> str:
     """Return which classes and gamma of the figures the printed temperature fits, in words."""
-    places = []
-    for classes in sorted({int(float(row["classes"])) for row in evidence.table(MATCHING)}):
-        matches = _closest_temperatures(evidence, classes)
-        places += [
-            f"{classes} classes, gamma {gamma:g}"
-            for gamma in FIGURE_GAMMAS
-            if abs(matches.get(gamma, math.inf) - temperature) <= claim.tolerance
-        ]
-    return (
-        f"; {temperature:g} fits {' and '.join(places)}"
-        if places
-        else f"; {temperature:g} fits no figure's gamma"
-    )
+    fitting = [
+        f"{classes} classes, gamma {gamma:g}"
+        for classes, matches in _temperatures_in_box(evidence).items()
+        for gamma in FIGURE_GAMMAS
+        if abs(matches.get(gamma, math.inf) - temperature) <= claim.tolerance
+    ]
+    words = " and ".join(fitting) or "no figure's gamma"
+    return f"; {temperature:g} fits {words}"
 
 
 def _stated_fit(classes: int) -> dict[str, float]:
     """Return the key of the line fitted on gamma in (0, 10] in K24's box."""
     return {"classes": classes, "max_logit": PAPER_BOX, "gamma_above": 0.0, "gamma_to": 10.0}
-
-
-def _in_paper_box(row: Mapping[str, str], classes: int) -> bool:
-    """Return whether a row is of that class count in K24's box."""
-    return float(row["classes"]) == classes and float(row["max_logit"]) == PAPER_BOX

@@ -30,12 +30,13 @@ KINDS = ("exact", "empirical")
 
 def load_claims(folder: Path = FOLDER, papers: Sequence[str] = PAPERS) -> list[Claim]:
     """Return every claim of the papers' files, in their order."""
-    claims = [claim for paper in papers for claim in _read_paper(folder / f"{paper}.yaml")]
-    seen = set()
-    for claim in claims:
-        if claim.id in seen:
-            raise UserError(f"claim id {claim.id!r} is used twice in {folder}; make ids unique")
-        seen.add(claim.id)
+    claims = []
+    for path in (folder / f"{paper}.yaml" for paper in papers):
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        claims += [_parsed(entry, content, path) for entry in content["claims"]]
+    for name, count in Counter(claim.id for claim in claims).items():
+        if count > 1:
+            raise UserError(f"claim id {name!r} is used twice in {folder}; make ids unique")
     return claims
 
 
@@ -50,13 +51,11 @@ def markdown_ledger(rows: Sequence[Mapping[str, str]]) -> str:
     lines = ["# Claims of the papers", ""]
     lines += [f"- {name}: {counts[name]}" for name in VERDICTS]
     for paper in dict.fromkeys(row["source"].split(" ", 1)[0] for row in rows):
+        lines += ["", f"## {paper}", ""]
         lines += [
-            "",
-            f"## {paper}",
-            "",
             "| Verdict | Where | Statement | Printed | Computed | Tolerance | Evidence |",
+            "|---" * 7 + "|",
         ]
-        lines.append("|---|---|---|---|---|---|---|")
         for row in rows:
             source, _, place = row["source"].partition(" ")
             if source != paper:
@@ -84,41 +83,33 @@ def _judged(claim: Claim, evidence: Evidence) -> dict[str, str]:
     }
 
 
-def _read_paper(path: Path) -> list[Claim]:
-    """Return the claims of one paper's file."""
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return [_parsed(dict(entry), content, path) for entry in content["claims"]]
-
-
-def _parsed(entry: dict[str, Any], content: Mapping[str, Any], path: Path) -> Claim:
+def _parsed(entry: Mapping[str, Any], content: Mapping[str, Any], path: Path) -> Claim:
     """Return one entry of a file's content; a UserError names the file, the entry and the mistake."""
     where = f"{path.name}: claim {entry.get('id')!r}"
     for key in REQUIRED:
         if key not in entry:
             raise UserError(f"{where} lacks {key!r}; every claim has {', '.join(REQUIRED)}")
-    kind = entry.pop("kind", "exact")
+    kind = entry.get("kind", "exact")
     if kind not in KINDS:
         raise UserError(f"{where} has kind {kind!r}; allowed are {', '.join(KINDS)}")
-    known = {key: entry.pop(key) for key in REQUIRED}
-    evaluator = _evaluator(known["evaluator"])
+    arguments = {key: value for key, value in entry.items() if key not in {*REQUIRED, "kind"}}
+    evaluator = _evaluator(entry["evaluator"])
     if evaluator is None:
-        raise UserError(f"{where} names the evaluator {known['evaluator']!r}, which no module of claims has")
+        raise UserError(f"{where} names the evaluator {entry['evaluator']!r}, which no module of claims has")
     try:
-        inspect.signature(evaluator).bind(None, None, **entry)
+        inspect.signature(evaluator).bind(None, None, **arguments)
     except TypeError as error:
-        raise UserError(f"{where} does not fit evaluator {known['evaluator']!r}: {error}") from None
-    evidence = known["evidence"]
+        raise UserError(f"{where} does not fit evaluator {entry['evaluator']!r}: {error}") from None
+    evidence = entry["evidence"]
     return Claim(
-        id=known["id"],
-        source=f"{content['paper']} {known['location']}",
-        statement=known["statement"],
-        published=str(known["published"]),
-        tolerance=float(known["tolerance"]),
-        evaluator=known["evaluator"],
+        **{key: entry[key] for key in ("id", "statement", "evaluator")},
+        source=f"{content['paper']} {entry['location']}",
+        published=str(entry["published"]),
+        tolerance=float(entry["tolerance"]),
         evidence=(evidence,) if isinstance(evidence, str) else tuple(evidence),
         kind=kind,
         epochs=content.get("epochs", {}),
-        arguments=entry,
+        arguments=arguments,
     )
 
 

@@ -129,11 +129,11 @@ def predictions_over_line(line: InputLine, path: Path, record: Mapping[str, Any]
 
 def _score_text(sources: Sources, setting: tuple[str, str, str], method: str, bins: int) -> str:
     """Return the mean scores of one panel."""
-    scores, fit = sources.scores, (*setting, method, ROWS[method])
-    kl, ece = scores[*fit, "kl_posterior"].mean, scores[*fit, f"ece_{bins}"].mean
+    means, fit = sources.scores["mean"], (*setting, method, ROWS[method])
+    kl, ece = means[*fit, "kl_posterior"], means[*fit, f"ece_{bins}"]
     text = f"KL {kl:.4f}\n{METRICS['ece'].label} {100 * ece:.2f} %"
     if method == "none":
-        text = f"{METRICS['error'].name} {100 * scores[*fit, 'error'].mean:.1f} %\n{text}"
+        text = f"{METRICS['error'].name} {100 * means[*fit, 'error']:.1f} %\n{text}"
     return text
 
 

@@ -118,7 +118,7 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
 )
 def selection_optimism(sources: Sources) -> Figure | None:
     """Return the validation-test gap of each selected fit, one panel per criterion."""
-    gaps = comparisons.selection_optimism(sources.metrics)
+    gaps = comparisons.optimism_by_run(sources.metrics)
     gaps = gaps[gaps["method"].isin(OPTIMISM_METHODS)]
     criteria = [name for name in METRICS if name in set(gaps["criterion"])]
     if not criteria:

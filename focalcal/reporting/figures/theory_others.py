@@ -25,7 +25,6 @@ from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.text import format_short
 from focalcal.theory.checks import binary_rows
-from focalcal.theory.gamma_star import gradient_ratio
 from focalcal.theory.linear_model import TEST_SEED_OFFSET, draw_sample, misclassified_confidences
 from focalcal.theory.psi import psi_inverse
 from focalcal.theory.thresholds import (
@@ -104,7 +103,7 @@ def m20_fig4a(_sources: Sources) -> Figure:
     drawn, (axis,) = panels(1)
     p = np.linspace(0, 1, 1001)
     gammas = (0.5, 1, 2, 3, 5, 7)
-    gamma_lines(axis, p, gradient_ratio, gammas)
+    gamma_lines(axis, p, phi, gammas)
     for gamma in gammas:
         axis.plot(underconfidence_threshold(gamma), 1, "o", color=GAMMA_STYLES[gamma][0], markersize=4)
     axis.axhline(1, color=GREY, linewidth=0.8)

@@ -65,11 +65,6 @@ def choose_fits(fits: Sequence[Mapping[str, Any]], criterion: str) -> dict[str, 
     return chosen
 
 
-def top_label_ece(confidence: NDArray, correct: NDArray, bins: int) -> float:
-    """Return the ECE over equal-width bins (lo, hi] from confidences (n,) and correctness (n,)."""
-    return ece_of_bins(width_index(confidence, bins), confidence - correct, bins)
-
-
 def ece_of_bins(index: NDArray, gap: NDArray, bins: int) -> float:
     """Return the ECE from each sample's bin (n,) and its confidence minus correctness (n,)."""
     return float(np.abs(np.bincount(index, gap, bins)).sum() / len(gap))
@@ -85,12 +80,11 @@ def ece_curve(split: Split, temperatures: NDArray, bins: int) -> NDArray[np.floa
     logits = np.asarray(split.logits, np.float64)
     below_top = logits - logits.max(axis=1, keepdims=True)
     correct = logits.argmax(axis=1) == split.labels
-    return np.array(
-        [
-            top_label_ece(1 / np.exp(below_top / temperature).sum(axis=1), correct, bins)
-            for temperature in temperatures
-        ]
-    )
+    curve = []
+    for temperature in temperatures:
+        confidence = 1 / np.exp(below_top / temperature).sum(axis=1)
+        curve.append(ece_of_bins(width_index(confidence, bins), confidence - correct, bins))
+    return np.array(curve)
 
 
 def _comparisons(
@@ -103,35 +97,21 @@ def _comparisons(
     """Return FTS against TS on the run's test samples; nothing unless both were fitted by `criterion`."""
     if any(chosen.get(method, {}).get("criterion") != criterion for method in COMPARED):
         return []
-    first, second = (predictions[method] for method in COMPARED)
-    pairs = {
-        "ece": (
-            lambda index, gap: ece_of_bins(index, gap, bins),
-            _binned(first, bins),
-            _binned(second, bins),
-        ),
-        "nll": (lambda log_label: -float(log_label.mean()), (first.label_logs,), (second.label_logs,)),
-    }
-    found = []
-    for metric, (function, ours, theirs) in pairs.items():
-        comparison = compare_samples(function, ours, theirs, kind="basic", resamples=resamples)
-        found.append(
-            {
-                "metric": metric,
-                "first": comparison.first,
-                "second": comparison.second,
-                "difference": comparison.difference,
-                "low": comparison.interval.low,
-                "high": comparison.interval.high,
-            }
-        )
-    return found
-
-
-def _binned(predictions: Predictions, bins: int) -> tuple[NDArray, NDArray]:
-    """Return the arrays that `ece_of_bins` takes: a resample draws samples, and their bins stay."""
-    confidence = predictions.confidence
-    return width_index(confidence, bins), confidence - predictions.correct
+    pair = [predictions[method] for method in COMPARED]
+    # A resample draws samples, and their bins stay.
+    binned = [(width_index(one.confidence, bins), one.confidence - one.correct) for one in pair]
+    logs = [(one.label_logs,) for one in pair]
+    by_ece = compare_samples(lambda index, gap: ece_of_bins(index, gap, bins), *binned, resamples=resamples)
+    by_nll = compare_samples(lambda log: -float(log.mean()), *logs, resamples=resamples)
+    return [
+        {
+            "metric": metric,
+            **{name: getattr(found, name) for name in ("first", "second", "difference")},
+            "low": found.interval.low,
+            "high": found.interval.high,
+        }
+        for metric, found in (("ece", by_ece), ("nll", by_nll))
+    ]
 
 
 def _rounded_bins(predictions: Predictions, bins: int) -> dict[str, list]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -14,24 +13,6 @@ from focalcal.training.appearance import loss_order
 RUN = ["dataset", "model", "loss", "seed"]
 SETTING = ["dataset", "model", "loss"]
 SCORE = ["method", "criterion", "metric"]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A score over the seeds of one setting."""
-
-    seeds: int
-    mean: float
-    std: float | None
-    """Sample standard deviation (n - 1); None with a single seed."""
-    temperature: float | None
-    """Mean over seeds; None for methods without one."""
-    gammas: tuple[float, float] | None
-    """Smallest and largest over seeds; None for methods without one."""
-
-
-Key = tuple[str, str, str, str, str, str]
-"""dataset, model, loss, method, criterion, metric"""
 
 
 def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -60,36 +41,30 @@ def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def summarise(frame: pd.DataFrame, split: str = "test") -> dict[Key, Summary]:
-    """Return each score's summary over seeds on one split."""
+def summarise(frame: pd.DataFrame, split: str = "test") -> pd.DataFrame:
+    """Return each score over seeds on one split, by dataset, model, loss, method, criterion and metric.
+
+    Columns: mean, sample standard deviation std (n - 1), number of seeds, mean temperature, smallest and
+    largest gamma. NaN stands for the deviation of a single seed and for parameters that a method lacks.
+    """
     # Sums depend on their order in the last digit: sorting makes the result depend on the rows alone.
     rows = frame[frame["split"] == split].sort_values([*RUN, *SCORE])
-    grouped = rows.groupby([*SETTING, *SCORE], sort=True)
-    table = grouped.agg(
-        seeds=("value", "size"),
+    table = rows.groupby([*SETTING, *SCORE]).agg(
         mean=("value", "mean"),
         std=("value", "std"),
+        seeds=("value", "size"),
         temperature=("temperature", "mean"),
         gamma_low=("gamma", "min"),
         gamma_high=("gamma", "max"),
     )
-    return {
-        key: Summary(
-            seeds=int(row.seeds),
-            mean=float(row.mean_),
-            std=float(row.std_) if row.seeds > 1 else None,
-            temperature=_optional(row.temperature),
-            gammas=None if np.isnan(row.gamma_low) else (float(row.gamma_low), float(row.gamma_high)),
-        )
-        for key, row in zip(
-            table.index, table.rename(columns={"mean": "mean_", "std": "std_"}).itertuples(), strict=True
-        )
-    }
+    return table.astype({"seeds": "Int64"})
 
 
-def sorted_settings(scores: Iterable[Key]) -> list[tuple[str, str, str]]:
-    """Return each dataset, model and loss that has scores, losses in the suite's order."""
-    return sorted({key[:3] for key in scores}, key=lambda setting: (*setting[:2], loss_order(setting[2])))
+def sorted_settings(scores: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Return each dataset, model and loss of a summary, losses in the suite's order."""
+    return sorted(
+        {key[:3] for key in scores.index}, key=lambda setting: (*setting[:2], loss_order(setting[2]))
+    )
 
 
 def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
@@ -122,10 +97,6 @@ def rows_of_fits(
     rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
     wanted = set(fits)
     return rows.loc[[fit in wanted for fit in zip(rows["method"], rows["criterion"], strict=True)]]
-
-
-def _optional(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _first_row(rows: pd.DataFrame) -> str:

@@ -11,7 +11,7 @@ from focalcal.common.csv_rows import read_rows
 from focalcal.common.io import read_json
 from focalcal.reporting.products import INPUTS, Product
 from focalcal.reporting.records import published
-from focalcal.reporting.records.measurements import Key, Summary, load_metrics, summarise
+from focalcal.reporting.records.measurements import load_metrics, summarise
 
 SUCCEEDED = "ok"
 Run = Mapping[str, str]
@@ -63,8 +63,8 @@ class Sources:
         return self._once("metrics", load_metrics)
 
     @property
-    def scores(self) -> dict[Key, Summary]:
-        """Return every test score over seeds."""
+    def scores(self) -> pd.DataFrame:
+        """Return every test score over seeds, as `summarise` gives it."""
         metrics = self.metrics
         if "scores" not in self._cache:
             self._cache["scores"] = summarise(metrics)

@@ -125,29 +125,22 @@ def _page_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
     products = [product for kind in SUFFIXES for product in layout.products(kind)]
     blocks: dict[str, list[Block]] = {page: [] for page in PAGES}
     for product in sorted(products, key=lambda product: (product.order, product.name)):
-        read = {"table": _read_table, "figure": _read_figure}[product.kind]
-        parts = {where: read(results / stem) for where, stem in layout.stems(product).items()}
+        parts = {where: _read_part(product, results / stem) for where, stem in layout.stems(product).items()}
         blocks[product.page].append(Block(product, parts))
     return blocks
 
 
-def _read_table(stem: Path) -> str:
-    return Path(f"{stem}.html").read_text(encoding="utf-8")
-
-
-def _read_figure(stem: Path) -> InlineImage:
+def _read_part(product: Product, stem: Path) -> str | InlineImage:
+    if product.kind == "table":
+        return Path(f"{stem}.html").read_text(encoding="utf-8")
     return read_image(Path(f"{stem}.png"))
 
 
 def _missing_runs(grid: Grid, recorded: Mapping[str, Any]) -> list[dict[str, str]]:
-    empty = dict.fromkeys(("device", "wall_seconds"), "")
+    unknown = {"device": "", "wall_seconds": "", "status": MISSING, "message": "left no record"}
+    names = ("dataset", "model", "loss", "seed", "path")
     return [
-        {
-            **{name: str(getattr(run, name)) for name in ("dataset", "model", "loss", "seed", "path")},
-            **empty,
-            "status": MISSING,
-            "message": "left no record",
-        }
+        {name: str(getattr(run, name)) for name in names} | unknown
         for run in grid
         if run.path not in recorded
     ]
@@ -155,14 +148,12 @@ def _missing_runs(grid: Grid, recorded: Mapping[str, Any]) -> list[dict[str, str
 
 def _linked_files(text: str, anchors: Mapping[str, str]) -> list[tuple[str, str | None]]:
     """Return the files of a claim's evidence, each with the anchor of what shows it."""
-    files = [PurePosixPath(part.strip()) for part in text.split(",")]
-    return [
-        (
-            str(file),
-            "theory" if file.is_relative_to("results/theory") else anchors.get(str(file.with_suffix(""))),
-        )
-        for file in files
-    ]
+    linked = []
+    for part in text.split(","):
+        file = PurePosixPath(part.strip())
+        shown = "theory" if file.is_relative_to("results/theory") else anchors.get(str(file.with_suffix("")))
+        linked.append((str(file), shown))
+    return linked
 
 
 def _origins(

@@ -1,4 +1,4 @@
-"""The comparison the report opens with, in numbers and in plain sentences."""
+"""The comparison the report opens with, in numbers and in sentences that claim no more than runs can show."""
 
 from typing import Any
 
@@ -6,10 +6,17 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS, Metric
 from focalcal.reporting.records.measurements import RUN, SETTING, chosen_fits
-from focalcal.reporting.statistics.comparisons import HEADLINE, compare_methods
-from focalcal.reporting.statistics.tests import PairedComparison
-from focalcal.reporting.statistics.wording import HIGHER, LOWER, UNDECIDED, describe, verdict
-from focalcal.reporting.text import format_number
+from focalcal.reporting.statistics.comparisons import HEADLINE, compare_methods, paired_scores
+from focalcal.reporting.statistics.tests import (
+    ALPHA,
+    CONFIDENCE,
+    HIGHER,
+    LOWER,
+    OPEN,
+    UNDECIDED,
+    PairedComparison,
+)
+from focalcal.reporting.text import count_of, format_number
 from focalcal.training.appearance import loss_label
 
 COMPARED = ("none", "ts", "fts")
@@ -36,33 +43,25 @@ def headline(frame: pd.DataFrame, metric: str, criterion: str) -> dict[str, Any]
             **{name: sorted(frame[name].unique().tolist()) for name in ("dataset", "model", "loss")},
             "seeds": int(frame.groupby(SETTING)["seed"].nunique().max()) if len(frame) else 0,
         },
-        "means": _mean_scores(rows, fits, shown),
+        "means": _calibrator_means(rows, fits, shown),
         "best_as_trained": _best_losses(rows, shown),
         "comparison": None if comparison is None else _comparison(comparison, shown),
     }
 
 
-def _mean_scores(rows: pd.DataFrame, fits: dict[str, str], metric: Metric) -> list[dict[str, Any]]:
+def _calibrator_means(rows: pd.DataFrame, fits: dict[str, str], metric: Metric) -> list[dict[str, Any]]:
     """Return the mean score of each compared calibrator over the runs that have all of them."""
-    methods = [method for method in COMPARED if method in fits]
-    sides = [
-        rows[(rows["method"] == method) & (rows["criterion"] == fits[method])]
-        .set_index(RUN)["value"]
-        .rename(method)
-        for method in methods
-    ]
-    if not sides:
-        return []
-    together = pd.concat(sides, axis=1, join="inner").groupby(level=SETTING).mean().mean()
+    compared = [(method, fits[method]) for method in COMPARED if method in fits]
+    scores = paired_scores(rows, compared, metric.id)
     unit = " %" if metric.factor == 100 else ""
     return [
         {
             "method": method,
             "name": METHODS[method].name,
-            "value": float(together[method]),
-            "text": f"{_shown(together[method], metric)}{unit}",
+            "value": float(mean),
+            "text": f"{_scaled(mean, metric)}{unit}",
         }
-        for method in methods
+        for method, mean in scores.groupby(level=SETTING).mean().mean().items()
     ]
 
 
@@ -77,27 +76,25 @@ def _best_losses(rows: pd.DataFrame, metric: Metric) -> list[dict[str, str]]:
             {
                 "place": f"{dataset} · {model}",
                 "loss": loss_label(best["loss"]),
-                "score": _shown(best["value"], metric),
-                "cross_entropy": "" if baseline.empty else _shown(baseline.iloc[0], metric),
+                "score": _scaled(best["value"], metric),
+                "cross_entropy": "" if baseline.empty else _scaled(baseline.iloc[0], metric),
             }
         )
     return found
 
 
 def _comparison(comparison: PairedComparison, metric: Metric) -> dict[str, Any]:
-    unit, outcome = metric.difference_unit, verdict(comparison)
-    difference = comparison.mean_difference * metric.factor
-    first, second = (METHODS[method].label for method in HEADLINE)
+    difference = format_number(comparison.mean_difference * metric.factor, metric.decimals + 1, signed=True)
     return {
-        "verdict": outcome,
-        "answer": _short_answer(outcome, metric.name),
-        "difference": f"{format_number(difference, metric.decimals + 1, signed=True)}{unit}",
+        "verdict": comparison.verdict,
+        "answer": _short_answer(comparison.verdict, metric.name),
+        "difference": f"{difference}{metric.difference_unit}",
         "outcomes": {name: getattr(comparison, name) for name in ("wins", "ties", "losses")},
-        "detail": describe(comparison, first, second, f"test {metric.name}", scale=metric.factor, unit=unit),
+        "detail": describe_comparison(comparison, metric),
     }
 
 
-def _shown(value: float, metric: Metric) -> str:
+def _scaled(value: float, metric: Metric) -> str:
     return format_number(value * metric.factor, metric.decimals)
 
 
@@ -108,3 +105,48 @@ def _short_answer(outcome: str, label: str) -> str:
         HIGHER: f"No: FTS has the higher test {label}, beyond chance over these runs.",
         UNDECIDED: "Inconclusive: too few runs for any test to decide.",
     }.get(outcome, "Not shown: over these runs the two do not differ beyond chance.")
+
+
+def describe_comparison(comparison: PairedComparison, metric: Metric) -> str:
+    """Return one paragraph: the mean difference, its uncertainty, the count of runs, and what follows."""
+    first, second = (METHODS[method].label for method in HEADLINE)
+    parts = [
+        _difference(comparison, metric, first, second),
+        _interval(comparison, metric),
+        f"{first} wins {comparison.wins}, ties {comparison.ties}, loses {comparison.losses}.",
+        _conclusion(comparison, metric, first, second),
+    ]
+    return " ".join(parts)
+
+
+def _difference(c: PairedComparison, metric: Metric, first: str, second: str) -> str:
+    runs = count_of(c.runs, "run") + ("" if c.groups == 1 else f" in {c.groups} settings")
+    if c.mean_difference == 0:
+        return f"Mean test {metric.name} of {first} and {second} is the same over {runs}."
+    size = f"{abs(c.mean_difference) * metric.factor:.3f}{metric.difference_unit}"
+    direction = LOWER if c.mean_difference < 0 else HIGHER
+    return f"Mean test {metric.name} of {first} is {size} {direction} than that of {second} over {runs}."
+
+
+def _interval(c: PairedComparison, metric: Metric) -> str:
+    if c.interval is None:
+        return "Some setting has only one seed, so there is no interval over seeds."
+    bounds = (c.interval.low, c.interval.high)
+    low, high = (format_number(bound * metric.factor, 3, signed=True) for bound in bounds)
+    interval = f"{low} to {high}{metric.difference_unit}"
+    return f"The bootstrap {CONFIDENCE * 100:g} % interval over seeds is {interval}."
+
+
+def _conclusion(c: PairedComparison, metric: Metric, first: str, second: str) -> str:
+    if c.verdict == UNDECIDED:
+        return (
+            f"Inconclusive: {count_of(c.wins + c.losses, 'untied run')} cannot give p < {ALPHA:g} "
+            f"(the smallest possible is {c.smallest_p:.3g}), even if all agree."
+        )
+    p_text = f"Wilcoxon p = {c.p_value:.3g}"
+    if c.verdict == OPEN:
+        doubt = ", and zero lies in the interval" if c.interval_has_zero else ""
+        return f"No difference is shown ({p_text}{doubt})."
+    over = "" if c.interval is None else " over seeds"
+    compared = f"test {metric.name} of {first} is {c.verdict} than that of {second}"
+    return f"{compared} beyond chance{over} ({p_text})."

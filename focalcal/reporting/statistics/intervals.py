@@ -1,28 +1,25 @@
 """Confidence intervals of means over seeds."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
-class MeanInterval:
-    """A mean over seeds with the half-width of its confidence interval, None for a single seed."""
+def seed_intervals(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return the mean of `value` over the seeds of each group, with its 95 % interval by Student's t.
 
-    mean: float
-    half_width: float | None
-    seeds: int
-
-
-def mean_interval(values: Sequence[float]) -> MeanInterval:
-    """Return the mean over seeds and its 95 % interval by Student's t."""
-    mean, seeds = float(np.mean(values)), len(values)
-    if seeds < 2:
-        return MeanInterval(mean, None, seeds)
-    quantile = float(stdtrit(seeds - 1, (1 + CONFIDENCE) / 2))
-    return MeanInterval(mean, quantile * float(np.std(values, ddof=1)) / math.sqrt(seeds), seeds)
+    `rows` has one row per seed and `by` names the columns that make a group, which become the index. Columns:
+    mean, half_width (NaN for a single seed), seeds.
+    """
+    groups = {key: group.to_numpy() for key, group in rows.groupby(list(by))["value"]}
+    index = pd.MultiIndex.from_tuples(groups, names=by)
+    mean = [np.mean(values) for values in groups.values()]
+    deviation = [np.std(values, ddof=1) if len(values) > 1 else np.nan for values in groups.values()]
+    seeds = np.array([len(values) for values in groups.values()], dtype=int)
+    half_width = stdtrit(seeds - 1, (1 + CONFIDENCE) / 2) * np.array(deviation) / np.sqrt(seeds)
+    table = pd.DataFrame({"mean": mean, "half_width": half_width, "seeds": seeds}, index)
+    return table.astype({"mean": float, "seeds": "Int64"})

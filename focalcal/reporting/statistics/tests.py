@@ -1,34 +1,40 @@
 """Paired comparisons of calibration methods, and the ranking of many: intervals, tests and what they can say.
 
 Scores are losses throughout: lower is better, and a difference is `first - second`, so that a negative one
-speaks for `first`. Every random step takes a seed; the same arguments give the same result.
+speaks for `first`. Every random step is seeded; the same arguments give the same result.
 """
 
 # scipy.stats is imported where it is used: it takes a second, and the many small jobs do not need it.
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-# Up to this many non-zero differences the signed-rank distribution is computed exactly, ties included.
+ALPHA = 0.05
+CONFIDENCE = 0.95
+TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+TIE = 1e-12
+"""Scores that differ by no more than this, which is rounding, are tied."""
 EXACT_WILCOXON_LIMIT = 60
+"""Up to this many non-zero differences the signed-rank distribution is computed exactly, ties included."""
+UNDECIDED, OPEN, LOWER, HIGHER = "too few runs", "no difference shown", "lower", "higher"
+"""What a comparison can say about first against second."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Interval:
-    """A two-sided interval at level `confidence`."""
+    """A two-sided 95 % interval."""
 
     low: float
     high: float
-    confidence: float = 0.95
 
     def contains(self, value: float) -> bool:
         """Return whether `value` lies in the closed interval."""
         return self.low <= value <= self.high
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PairedComparison:
     """What the available runs say about `first` against `second` (differences are first - second)."""
 
@@ -40,11 +46,39 @@ class PairedComparison:
     ties: int
     losses: int
     p_value: float
-    smallest_p: float  # the least two-sided p that this many non-tied runs can reach
     adjusted_p: float | None = None
 
+    @property
+    def smallest_p(self) -> float:
+        """Return the least two-sided p that this many non-tied runs can reach."""
+        return smallest_p(self.wins + self.losses)
 
-@dataclasses.dataclass(frozen=True)
+    @property
+    def interval_has_zero(self) -> bool:
+        """Return whether there is an interval and it contains zero."""
+        return self.interval is not None and self.interval.contains(0.0)
+
+    @property
+    def verdict(self) -> str:
+        """Return `too few runs`, `no difference shown`, `lower` or `higher` for first against second.
+
+        `lower` and `higher` need p below 0.05 (the adjusted one where there is one), an interval without zero
+        (where there is one), and a mean on the side of most runs: p speaks of ranks, which a few large
+        differences can outweigh in the mean. `too few runs` where not even runs that all agree would suffice.
+        """
+        if self.smallest_p >= ALPHA:
+            return UNDECIDED
+        p_value = self.p_value if self.adjusted_p is None else self.adjusted_p
+        if p_value >= ALPHA or self.interval_has_zero:
+            return OPEN
+        if self.mean_difference < 0 and self.wins > self.losses:
+            return LOWER
+        if self.mean_difference > 0 and self.losses > self.wins:
+            return HIGHER
+        return OPEN
+
+
+@dataclass(frozen=True)
 class SampleComparison:
     """A metric of two predictors on one test set: values, difference, interval over test samples."""
 
@@ -52,10 +86,9 @@ class SampleComparison:
     second: float
     difference: float
     interval: Interval
-    samples: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class FriedmanTest:
     """Friedman's chi-square and the less conservative F of Iman and Davenport, with their p-values."""
 
@@ -65,7 +98,7 @@ class FriedmanTest:
     f_p: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Ranking:
     """What a critical-difference diagram shows, methods from best to worst average rank."""
 
@@ -79,64 +112,48 @@ class Ranking:
 
 
 def grouped_bootstrap(
-    differences: np.ndarray,
-    groups: Sequence[object] | None = None,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
+    groups: Sequence[np.ndarray], *, resamples: int = 10_000, seed: int = 0
 ) -> Interval | None:
     """Return the percentile interval of the mean of group means when runs are resampled within their group.
 
-    `differences` is float (n,); `groups` names the setting of each run (dataset, model, loss), by default one
-    for all. The settings are kept fixed, so the interval speaks of new seeds in the same settings. None where
-    a group has a single run. The interval of a single group of n runs stays between its extreme runs, so it
-    covers at most 1 - 2^(1-n) of the time: below 6 runs, less than 95 %.
+    A group holds the differences of one setting (dataset, model, loss), float (n,). The settings are kept
+    fixed, so the interval speaks of new seeds in the same settings. None where a group has a single run. The
+    interval of a single group of n runs stays between its extreme runs, so it covers at most 1 - 2^(1-n) of
+    the time: below 6 runs, less than 95 %.
     """
-    differences = _finite_vector("differences", differences)
-    _check_bootstrap(confidence, resamples)
-    blocks = _blocks(differences, groups)
-    if any(len(block) < 2 for block in blocks):
+    if any(len(group) < 2 for group in groups):
         return None
     rng = np.random.default_rng(seed)
     means = np.zeros(resamples)
-    for block in blocks:
-        means += rng.choice(block, size=(resamples, len(block))).mean(axis=1)
-    low, high = np.quantile(means / len(blocks), _tails(confidence))
-    return Interval(float(low), float(high), confidence)
+    for group in groups:
+        means += rng.choice(group, size=(resamples, len(group))).mean(axis=1)
+    low, high = np.quantile(means / len(groups), TAILS)
+    return Interval(float(low), float(high))
 
 
 def compare_runs(
-    first: np.ndarray,
-    second: np.ndarray,
-    groups: Sequence[object] | None = None,
-    *,
-    tie_tolerance: float = 1e-12,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
+    first: np.ndarray, second: np.ndarray, groups: Sequence[object] | None = None
 ) -> PairedComparison:
     """Return the paired comparison of two methods' scores over the same runs, both float (n,).
 
-    The mean difference is the mean of group means, as in `grouped_bootstrap`. A difference of at most
-    `tie_tolerance` (by default only rounding) is a tie: the signed-rank test drops it, as Wilcoxon did zeros.
+    `groups` names the setting of each run, by default one for all. The mean difference is the mean of group
+    means, as in `grouped_bootstrap`. Ties are dropped from the signed-rank test, as Wilcoxon did zeros.
     """
-    first, second = _finite_vector("first", first), _finite_vector("second", second)
-    if len(first) != len(second):
-        raise ValueError(f"first and second must pair run by run, not be {len(first)} and {len(second)} long")
-    difference = first - second
-    difference[np.abs(difference) <= tie_tolerance] = 0.0
-    blocks = _blocks(difference, groups)
+    difference = np.subtract(first, second)
+    difference[np.abs(difference) <= TIE] = 0.0
+    members: dict[object, list[float]] = {}
+    for group, value in zip(groups or [None] * len(difference), difference, strict=True):
+        members.setdefault(group, []).append(value)
+    settings = [np.array(values) for values in members.values()]
     return PairedComparison(
         runs=len(difference),
-        groups=len(blocks),
-        mean_difference=float(np.mean([block.mean() for block in blocks])),
-        interval=grouped_bootstrap(difference, groups, confidence=confidence, resamples=resamples, seed=seed),
+        groups=len(settings),
+        mean_difference=float(np.mean([values.mean() for values in settings])),
+        interval=grouped_bootstrap(settings),
         wins=int(np.sum(difference < 0)),
         ties=int(np.sum(difference == 0)),
         losses=int(np.sum(difference > 0)),
         p_value=wilcoxon_p(difference),
-        smallest_p=smallest_p(int(np.count_nonzero(difference))),
     )
 
 
@@ -145,28 +162,18 @@ def compare_samples(
     first: Sequence[np.ndarray],
     second: Sequence[np.ndarray],
     *,
-    kind: str = "basic",
-    confidence: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
 ) -> SampleComparison:
     """Return metric(*first) - metric(*second) with a bootstrap interval over the test samples both share.
 
     `first` and `second` hold the arrays the metric takes (say probabilities (n, k) and labels (n,)), samples
-    along the first axis. Each resample draws the same rows for both and recomputes the metric. `kind` is
-    `basic` (2 d - quantiles) or `percentile`. Binned calibration errors of a finite sample are biased
-    upwards, most for the better calibrated predictor, and each resample adds that bias again: the percentile
-    interval then misses the true difference, while the basic one takes the bias off. Where one predictor is
-    almost perfectly calibrated even the basic interval covers less often than it says.
+    along the first axis. Each resample draws the same rows for both and recomputes the metric. The interval
+    is the basic one, 2 d - quantiles: binned calibration errors of a finite sample are biased upwards, most
+    for the better calibrated predictor, and each resample adds that bias again, which the basic interval
+    takes off. Where one predictor is almost perfectly calibrated it still covers less often than it says.
     """
-    _check_bootstrap(confidence, resamples)
-    if kind not in {"basic", "percentile"}:
-        raise ValueError(f"kind must be basic or percentile, not {kind!r}")
-    first, second = [np.asarray(array) for array in first], [np.asarray(array) for array in second]
-    lengths = sorted({len(array) for array in [*first, *second]})
-    if len(lengths) != 1 or lengths[0] < 2:
-        raise ValueError(f"all arrays must share one number of samples, at least 2, not {lengths}")
-    samples = lengths[0]
+    samples = len(first[0])
     values = float(metric(*first)), float(metric(*second))
     rng = np.random.default_rng(seed)
     draws = np.empty(resamples)
@@ -174,22 +181,19 @@ def compare_samples(
         rows = rng.integers(samples, size=samples)
         draws[index] = metric(*(a[rows] for a in first)) - metric(*(a[rows] for a in second))
     difference = values[0] - values[1]
-    low, high = (float(bound) for bound in np.quantile(draws, _tails(confidence)))
-    if kind == "basic":
-        low, high = 2 * difference - high, 2 * difference - low
-    return SampleComparison(*values, difference, Interval(low, high, confidence), samples)
+    low, high = (float(bound) for bound in np.quantile(draws, TAILS))
+    return SampleComparison(*values, difference, Interval(2 * difference - high, 2 * difference - low))
 
 
 def wilcoxon_p(differences: np.ndarray) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test of differences float (n,) against zero.
 
     Zeros are dropped and tied magnitudes share their mean rank. Exact (the distribution over all 2^n signs of
-    the observed ranks) up to EXACT_WILCOXON_LIMIT differences, the normal approximation beyond. 1 if none is
-    left.
+    the observed ranks, which SciPy has only without ties) up to EXACT_WILCOXON_LIMIT differences, the normal
+    approximation beyond. 1 if none is left.
     """
     from scipy import stats  # noqa: PLC0415
 
-    differences = _finite_vector("differences", differences)
     differences = differences[differences != 0]
     if not len(differences):
         return 1.0
@@ -200,9 +204,7 @@ def wilcoxon_p(differences: np.ndarray) -> float:
     probabilities = np.zeros(doubled.sum() + 1)
     probabilities[0] = 1.0
     for rank in doubled:
-        shifted = np.zeros_like(probabilities)
-        shifted[rank:] = probabilities[: len(probabilities) - rank]
-        probabilities = (probabilities + shifted) / 2
+        probabilities = (probabilities + np.roll(probabilities, rank)) / 2
     positive = int(doubled[differences > 0].sum())
     smaller = min(positive, int(doubled.sum()) - positive)
     return float(min(1.0, 2 * probabilities[: smaller + 1].sum()))
@@ -216,8 +218,6 @@ def smallest_p(runs: int) -> float:
 def holm(p_values: Sequence[float]) -> np.ndarray:
     """Return Holm's step-down adjusted p-values, float (m,), in the order given."""
     p_values = np.asarray(p_values, dtype=float)
-    if p_values.ndim != 1 or not np.all((p_values >= 0) & (p_values <= 1)):
-        raise ValueError(f"p_values must be a list of numbers in [0, 1], not {p_values.tolist()}")
     order = np.argsort(p_values, kind="stable")
     multiplied = p_values[order] * np.arange(len(p_values), 0, -1)
     adjusted = np.empty_like(p_values)
@@ -229,7 +229,7 @@ def adjust(comparisons: Sequence[PairedComparison]) -> list[PairedComparison]:
     """Return the comparisons with `adjusted_p` set by Holm's correction over all of them."""
     adjusted = holm([comparison.p_value for comparison in comparisons])
     return [
-        dataclasses.replace(comparison, adjusted_p=float(p_value))
+        replace(comparison, adjusted_p=float(p_value))
         for comparison, p_value in zip(comparisons, adjusted, strict=True)
     ]
 
@@ -238,17 +238,14 @@ def average_ranks(scores: np.ndarray) -> np.ndarray:
     """Return each method's mean rank, float (k,), over the blocks of scores float (n, k); 1 is the lowest."""
     from scipy import stats  # noqa: PLC0415
 
-    return stats.rankdata(_score_matrix(scores), axis=1).mean(axis=0)
+    return stats.rankdata(scores, axis=1).mean(axis=0)
 
 
 def friedman(scores: np.ndarray) -> FriedmanTest:
-    """Return Friedman's test that all k methods rank alike over n blocks, scores float (n, k), k >= 3."""
+    """Return Friedman's test that all k >= 3 methods rank alike over n >= 2 blocks, scores float (n, k)."""
     from scipy import stats  # noqa: PLC0415
 
-    scores = _score_matrix(scores)
     blocks, methods = scores.shape
-    if methods < 3 or blocks < 2:
-        raise ValueError(f"scores must have at least 2 blocks and 3 methods, not {blocks} and {methods}")
     if np.all(scores == scores[:, :1]):
         return FriedmanTest(0.0, 1.0, 0.0, 1.0)
     chi_square, chi_square_p = stats.friedmanchisquare(*scores.T)
@@ -259,47 +256,34 @@ def friedman(scores: np.ndarray) -> FriedmanTest:
     return FriedmanTest(float(chi_square), float(chi_square_p), float(f_statistic), float(f_p))
 
 
-def nemenyi_critical_difference(methods: int, blocks: int, alpha: float = 0.05) -> float:
-    """Return the least significant difference of average ranks by Nemenyi's test (Demsar 2006, 3.2.2)."""
-    if methods < 2 or blocks < 1:
-        raise ValueError(f"methods must be at least 2 and blocks at least 1, not {methods} and {blocks}")
-    return nemenyi_quantile(methods, alpha) * math.sqrt(methods * (methods + 1) / (6 * blocks))
+def nemenyi_critical_difference(methods: int, blocks: int, alpha: float = ALPHA) -> float:
+    """Return the least significant difference of average ranks by Nemenyi's test (Demsar 2006, 3.2.2).
 
-
-def nemenyi_quantile(methods: int, alpha: float = 0.05) -> float:
-    """Return q_alpha of Demsar 2006 Table 5(a): the studentised range quantile over the square root of 2."""
+    Its quantile, Demsar's Table 5(a), is that of the studentised range over the square root of 2.
+    """
     from scipy import stats  # noqa: PLC0415
 
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must be between 0 and 1, not {alpha}")
-    return float(stats.studentized_range.ppf(1 - alpha, methods, np.inf)) / math.sqrt(2)
+    quantile = float(stats.studentized_range.ppf(1 - alpha, methods, np.inf)) / math.sqrt(2)
+    return quantile * math.sqrt(methods * (methods + 1) / (6 * blocks))
 
 
 def cliques(ranks: Sequence[float], critical_difference: float) -> list[tuple[int, ...]]:
     """Return the maximal groups of positions in ascending `ranks` that span less than the difference."""
-    ranks = list(ranks)
-    if ranks != sorted(ranks):
-        raise ValueError(f"ranks must ascend, not be {ranks}")
     groups, reached = [], 0
     for start, rank in enumerate(ranks):
-        end = start
-        while end + 1 < len(ranks) and ranks[end + 1] - rank < critical_difference:
-            end += 1
+        end = max(index for index, other in enumerate(ranks) if other - rank < critical_difference)
         if end > start and end > reached:
             groups.append(tuple(range(start, end + 1)))
             reached = end
     return groups
 
 
-def rank_methods(scores: np.ndarray, methods: Sequence[str], alpha: float = 0.05) -> Ranking:
-    """Return the ranking of k >= 3 named methods over n blocks, scores float (n, k), lower better.
+def rank_methods(scores: np.ndarray, methods: Sequence[str], alpha: float = ALPHA) -> Ranking:
+    """Return the ranking of k >= 3 named methods over n >= 2 blocks, scores float (n, k), lower better.
 
     Demsar's tests take the blocks as independent; seeds of one dataset are not quite, which favours finding a
     difference.
     """
-    scores = _score_matrix(scores)
-    if len(methods) != scores.shape[1]:
-        raise ValueError(f"methods must name the {scores.shape[1]} columns of scores, not {len(methods)}")
     ranks = average_ranks(scores)
     order = np.argsort(ranks, kind="stable")
     names = tuple(methods[index] for index in order)
@@ -307,40 +291,3 @@ def rank_methods(scores: np.ndarray, methods: Sequence[str], alpha: float = 0.05
     difference = nemenyi_critical_difference(len(names), len(scores), alpha)
     groups = tuple(tuple(names[i] for i in group) for group in cliques(sorted_ranks, difference))
     return Ranking(names, sorted_ranks, len(scores), difference, alpha, groups, friedman(scores))
-
-
-def _score_matrix(scores: np.ndarray) -> np.ndarray:
-    scores = np.asarray(scores, dtype=float)
-    if scores.ndim != 2 or not scores.size or not np.all(np.isfinite(scores)):
-        raise ValueError(f"scores must be a finite (blocks, methods) array, not one of shape {scores.shape}")
-    return scores
-
-
-def _finite_vector(name: str, values: np.ndarray) -> np.ndarray:
-    values = np.asarray(values, dtype=float)
-    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)):
-        raise ValueError(f"{name} must be a non-empty list of finite numbers, not {values.tolist()}")
-    return values
-
-
-def _blocks(differences: np.ndarray, groups: Sequence[object] | None) -> list[np.ndarray]:
-    """Return the differences of each group, groups in order of first appearance."""
-    if groups is None:
-        return [differences]
-    if len(groups) != len(differences):
-        raise ValueError(f"groups must name a setting for each of {len(differences)} runs, not {len(groups)}")
-    members: dict[object, list[float]] = {}
-    for group, difference in zip(groups, differences, strict=True):
-        members.setdefault(group, []).append(difference)
-    return [np.array(values) for values in members.values()]
-
-
-def _check_bootstrap(confidence: float, resamples: int) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, not {resamples}")
-
-
-def _tails(confidence: float) -> tuple[float, float]:
-    return (1 - confidence) / 2, (1 + confidence) / 2

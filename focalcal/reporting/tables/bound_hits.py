@@ -8,15 +8,8 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.tables.cells import (
-    DATASET_MODEL,
-    Cells,
-    cell,
-    criterion_name,
-    number_column,
-    value_cell,
-)
-from focalcal.reporting.tables.table import Column, Table, frame_of
+from focalcal.reporting.tables.columns import DATASET_MODEL, criterion_name, number_column
+from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import format_short
 from focalcal.training.appearance import GAMMA, loss_label, loss_order
 
@@ -33,9 +26,9 @@ COLUMNS = (
     Column("Calibrator", "method_name"),
     Column("Chosen by", "criterion"),
     Column("Parameter", "parameter"),
-    number_column("edge", "Stopped at", "value"),
+    number_column("edge_value", "Stopped at", format_short),
     Column("Boundary", "end"),
-    number_column("fits", "Fits", "stopped"),
+    Column("Fits", lambda row: f"{row['fits_stopped']} of {row['fits_all']}", "fits_stopped"),
     Column("Seeds", "seeds"),
 )
 
@@ -67,9 +60,9 @@ def bound_hits(sources: Sources) -> Table | None:
     rows = [_hit_row(hit, seeds[hit], searched[hit[:5]]) for hit in sorted(seeds, key=_hit_order)]
     return Table(
         title="Fits with a parameter at the lowest or highest value that was searched",
-        frame=frame_of(rows) if rows else pd.DataFrame(columns=FIELDS),
+        frame=pd.DataFrame(rows, columns=FIELDS),
         columns=COLUMNS,
-        group=lambda row: (row["dataset"], row["model"]),
+        group=("dataset", "model"),
         notes=(
             f"Of {searched.total()} fits, {stopped or 'none'} stopped at the boundary of the search grid.",
             "A better fit may lie beyond: widen the temperatures or gammas of the calibration settings.",
@@ -77,22 +70,14 @@ def bound_hits(sources: Sources) -> Table | None:
     )
 
 
-def _hit_row(hit: tuple, seeds: Sequence[str], searched: int) -> Cells:
+def _hit_row(hit: tuple, seeds: Sequence[str], searched: int) -> tuple:
+    """Return the values of FIELDS."""
     dataset, model, loss, method, criterion, parameter, boundary, value = hit
-    return {
-        "dataset": dataset,
-        "model": model,
-        "loss": loss,
-        "loss_name": loss_label(loss),
-        "method": method,
-        "method_name": METHODS[method].label,
-        "criterion": criterion_name(criterion),
-        "parameter": SYMBOLS.get(parameter, parameter),
-        **value_cell("edge", "value", value, format_short(value)),
-        "end": BOUNDARIES[boundary],
-        **cell("fits", f"{len(seeds)} of {searched}", ("stopped", "all"), (len(seeds), searched)),
-        "seeds": ", ".join(seeds),
-    }
+    return (
+        *(dataset, model, loss, loss_label(loss), method, METHODS[method].label, criterion_name(criterion)),
+        *(SYMBOLS.get(parameter, parameter), value, BOUNDARIES[boundary]),
+        *(len(seeds), searched, ", ".join(seeds)),
+    )
 
 
 def _hit_order(hit: tuple) -> tuple:

@@ -1,20 +1,20 @@
 """Calibrators compared in pairs: over runs, and over the test samples of each run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
-from focalcal.calibration.catalogue import METHODS, METRICS, Metric
+from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import chosen_fits
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.comparisons import HEADLINE, compare_by, compare_methods, compared_pairs
-from focalcal.reporting.statistics.tests import PairedComparison, adjust
-from focalcal.reporting.statistics.wording import verdict
-from focalcal.reporting.tables.cells import DATASET_MODEL, Cells, cell, number_column, value_cell
-from focalcal.reporting.tables.table import Column, Table, frame_of
-from focalcal.reporting.text import MINUS, format_number
+from focalcal.reporting.statistics.comparisons import HEADLINE, compare_methods, compared_pairs
+from focalcal.reporting.statistics.tests import adjust
+from focalcal.reporting.tables.columns import DATASET_MODEL, finer_column, finer_text, number_column
+from focalcal.reporting.tables.table import Column, Row, Table
+from focalcal.reporting.text import MINUS
+from focalcal.training.appearance import loss_order
 
 COMPARISON_NOTES = (
     (
@@ -61,16 +61,14 @@ def comparisons(sources: Sources) -> Table | None:
     metric, frame = METRICS[sources.metric], sources.metrics
     frame = frame[(frame["metric"] == metric.id) & (frame["split"] == "test")]
     fits = dict(chosen_fits(frame, sources.criterion))
-    families = [_pairs_family(frame, fits, metric.id)]
-    if all(method in fits for method in HEADLINE):
-        sides = [(method, fits[method]) for method in HEADLINE]
-        for column in ("dataset", "loss"):
-            found = compare_by(frame, column, *sides, metric.id)
-            families.append([(*HEADLINE, f"{column} {value}", compared) for value, compared in found.items()])
+    families = [[(pair, "all", frame) for pair in compared_pairs()]]
+    for column, order in (("dataset", None), ("loss", loss_order)):
+        values = sorted(frame[column].unique(), key=order)
+        families.append([(HEADLINE, f"{column} {value}", frame[frame[column] == value]) for value in values])
     rows = [
-        _comparison_row(*entry, metric) | {"_family": number}
+        row | {"_family": number, "_metric": metric.id}
         for number, family in enumerate(families)
-        for entry in family
+        for row in _family_rows(family, fits, metric.id)
     ]
     if not rows:
         return None
@@ -80,20 +78,20 @@ def comparisons(sources: Sources) -> Table | None:
             f"Paired differences of test {metric.inline}, fits chosen by validation "
             f"{METRICS[sources.criterion].name}"
         ),
-        frame=frame_of(rows),
+        frame=pd.DataFrame(rows),
         columns=(
             Column("Comparison", "pair"),
             Column("Runs of", "scope"),
-            number_column("runs", "Runs", "count"),
-            number_column("settings", "Settings", "count"),
-            number_column("difference", f"Difference{unit}"),
-            number_column("interval", f"95 % interval{unit}", "low"),
-            number_column("outcomes", "Wins / ties / losses", "wins"),
-            number_column("p", "p (Wilcoxon)", "value"),
-            number_column("holm", "p (Holm)", "value"),
+            number_column("runs_count", "Runs"),
+            number_column("settings_count", "Settings"),
+            finer_column("difference_mean", f"Difference{unit}", signed=True),
+            Column(f"95 % interval{unit}", _interval_text, "interval_low"),
+            Column("Wins / ties / losses", _outcomes_text, "outcomes_wins"),
+            number_column("p_value", "p (Wilcoxon)", _p_text),
+            number_column("holm_value", "p (Holm)", _p_text),
             Column("What follows", "verdict"),
         ),
-        group=lambda row: row["_family"],
+        group=("_family",),
         notes=COMPARISON_NOTES,
     )
 
@@ -118,80 +116,77 @@ def samples(sources: Sources) -> Table | None:
             f"{first} against {second} on the test samples of each run, chosen by validation "
             f"{METRICS[criterion].name}"
         ),
-        frame=frame_of(rows),
+        frame=pd.DataFrame(rows),
         columns=(
             *DATASET_MODEL,
             Column("Loss", "loss"),
             Column("Seed", "seed"),
             Column("Metric", "metric"),
-            number_column("samples", "Test samples", "count"),
-            number_column(HEADLINE[1], second, "value"),
-            number_column(HEADLINE[0], first, "value"),
-            number_column("difference", f"{first} {MINUS} {second}", "value"),
-            number_column("interval", "95 % interval", "low"),
+            number_column("samples_count", "Test samples"),
+            finer_column(f"{HEADLINE[1]}_value", second),
+            finer_column(f"{HEADLINE[0]}_value", first),
+            finer_column("difference_value", f"{first} {MINUS} {second}", signed=True),
+            Column("95 % interval", _interval_text, "interval_low"),
             Column("What follows", "outcome"),
         ),
         notes=SAMPLE_NOTES,
     )
 
 
-def _pairs_family(
-    frame: pd.DataFrame, fits: Mapping[str, str], metric: str
-) -> list[tuple[str, str, str, PairedComparison]]:
-    """Return the comparison of each pair of calibrators over all runs, corrected together."""
+def _family_rows(
+    family: Iterable[tuple[tuple[str, str], str, pd.DataFrame]], fits: Mapping[str, str], metric: str
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each pair and scope whose runs have both methods, p-values corrected together."""
     found = {}
-    for first, second in compared_pairs():
+    for (first, second), scope, frame in family:
         # Fits chosen by two criteria would show the difference of the criteria, not of the calibrators.
         if {first, second} <= fits.keys() and len({fits[first], fits[second]} - {""}) < 2:
             compared = compare_methods(frame, (first, fits[first]), (second, fits[second]), metric)
-            if compared:
-                found[first, second] = compared
-    return [
-        (*pair, "all", compared) for pair, compared in zip(found, adjust(list(found.values())), strict=True)
-    ]
+            if compared is not None:
+                found[first, second, scope] = compared
+    for (first, second, scope), compared in zip(found, adjust(list(found.values())), strict=True):
+        interval = compared.interval
+        yield {
+            "pair": f"{METHODS[first].label} {MINUS} {METHODS[second].label}",
+            "scope": scope,
+            "runs_count": compared.runs,
+            "settings_count": compared.groups,
+            "difference_mean": compared.mean_difference,
+            "interval_low": interval and interval.low,
+            "interval_high": interval and interval.high,
+            "outcomes_wins": compared.wins,
+            "outcomes_ties": compared.ties,
+            "outcomes_losses": compared.losses,
+            "p_value": compared.p_value,
+            "holm_value": compared.adjusted_p,
+            "verdict": compared.verdict,
+        }
 
 
-def _comparison_row(first: str, second: str, scope: str, compared: PairedComparison, metric: Metric) -> Cells:
-    difference, interval = compared.mean_difference, compared.interval
-    outcomes = (compared.wins, compared.ties, compared.losses)
-    bounds = None if interval is None else (interval.low, interval.high)
-    text = "one seed" if bounds is None else _interval_text(*bounds, metric)
+def _sample_row(record: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    (first, second), low, high = HEADLINE, found["low"], found["high"]
+    label = METHODS[first].label
     return {
-        "pair": f"{METHODS[first].label} {MINUS} {METHODS[second].label}",
-        "scope": scope,
-        **value_cell("runs", "count", compared.runs, str(compared.runs)),
-        **value_cell("settings", "count", compared.groups, str(compared.groups)),
-        **value_cell("difference", "mean", difference, _finer(difference, metric, signed=True)),
-        **cell("interval", text, ("low", "high"), bounds),
-        **cell("outcomes", " / ".join(map(str, outcomes)), ("wins", "ties", "losses"), outcomes),
-        **value_cell("p", "value", compared.p_value, _p_text(compared.p_value)),
-        **value_cell("holm", "value", compared.adjusted_p, _p_text(compared.adjusted_p)),
-        "verdict": verdict(compared),
-    }
-
-
-def _sample_row(record: Mapping[str, Any], found: Mapping[str, Any]) -> Cells:
-    run, metric, (first, second) = record["run"], METRICS[found["metric"]], HEADLINE
-    low, high, difference, label = found["low"], found["high"], found["difference"], METHODS[first].label
-    return {
-        **{key: str(run[key]) for key in ("dataset", "model", "loss", "seed")},
-        "metric": metric.heading,
-        **value_cell("samples", "count", record["samples"], str(record["samples"])),
-        **value_cell(second, "value", found["second"], _finer(found["second"], metric)),
-        **value_cell(first, "value", found["first"], _finer(found["first"], metric)),
-        **value_cell("difference", "value", difference, _finer(difference, metric, signed=True)),
-        **cell("interval", _interval_text(low, high, metric), ("low", "high"), (low, high)),
+        **{key: str(record["run"][key]) for key in ("dataset", "model", "loss", "seed")},
+        "metric": METRICS[found["metric"]].heading,
+        "_metric": found["metric"],
+        "samples_count": record["samples"],
+        f"{second}_value": found["second"],
+        f"{first}_value": found["first"],
+        "difference_value": found["difference"],
+        "interval_low": low,
+        "interval_high": high,
         "outcome": f"{label} lower" if high < 0 else f"{label} higher" if low > 0 else "open",
     }
 
 
-def _interval_text(low: float, high: float, metric: Metric) -> str:
-    return f"{_finer(low, metric, signed=True)} to {_finer(high, metric, signed=True)}"
+def _interval_text(row: Row) -> str:
+    low, high = (finer_text(row, name, signed=True) for name in ("interval_low", "interval_high"))
+    return f"{low} to {high}" if low else "one seed"
 
 
-def _finer(value: float, metric: Metric, *, signed: bool = False) -> str:
-    """Return a value with one more decimal than scores have: differences are small."""
-    return format_number(value * metric.factor, metric.decimals + 1, signed=signed)
+def _outcomes_text(row: Row) -> str:
+    return " / ".join(str(row[f"outcomes_{name}"]) for name in ("wins", "ties", "losses"))
 
 
 def _p_text(value: float) -> str:

@@ -1,55 +1,31 @@
 """Our scores in the layouts of M20 Tables 1-13, above M20's numbers where it prints the same cell."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from focalcal.calibration.catalogue import METRICS, Metric
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import Summary
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.tables.cells import (
+from focalcal.reporting.tables.columns import (
     DATASET_MODEL,
-    SCORE_FIELDS,
-    Cells,
-    Footnotes,
-    cell,
-    difference_from,
-    is_fitted,
+    difference_text,
+    footnote_marks,
+    footnotes,
     mark_best,
-    number_column,
-    printed_numbers,
+    printed_scores,
     printed_text,
-    score_cell,
-    seeds_text,
+    score_frame,
+    score_text,
+    seed_texts,
     spread_note,
+    with_scores,
 )
-from focalcal.reporting.tables.table import Column, Table, frame_of
+from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.training.appearance import loss_label, loss_order
 
 STAGES = {"pre": "Pre T", "post": "Post T"}
-
-
-@dataclass(frozen=True)
-class ShownColumn:
-    """A column of M20's tables: a loss before or after temperature scaling, and the score behind it."""
-
-    loss: str
-    stage: str
-    method: str
-    criterion: str
-    metric: Metric
-
-    @property
-    def key(self) -> str:
-        """Return its name in the CSV."""
-        return f"{self.loss}_{self.stage}"
-
-    @property
-    def fit(self) -> tuple[str, str, str, str]:
-        """Return loss, method, criterion and metric of its scores."""
-        return self.loss, self.method, self.criterion, self.metric.id
 
 
 @table(
@@ -143,79 +119,69 @@ def _m20_table(
 
     T is chosen by validation ECE, for AdaECE by validation AdaECE. None without a run that has these scores.
     """
-    scores, footnotes = sources.scores, Footnotes()
+    scores = sources.scores
     criterion = "adaece" if metric.id == "adaece" else "ece"
     fits = {"pre": ("none", ""), "post": ("ts", criterion)}
-    shown = [
-        ShownColumn(loss, stage, *fits[stage], metric)
-        for loss in sorted({key[2] for key in scores}, key=loss_order)
-        for stage in stages
-    ]
-    rows, used = [], []
-    for dataset_model in sorted({key[:2] for key in scores}):
-        found = [scores.get((*dataset_model, *column.fit)) for column in shown]
-        papers = [sources.published.get(("M20", *dataset_model, *column.fit)) for column in shown]
-        if any(found):
-            used += [score for score in found if score is not None]
-            rows += _m20_rows(dataset_model, shown, found, papers, footnotes)
-    if not rows:
+    losses = sorted({key[2] for key in scores.index}, key=loss_order)
+    keys = {f"{loss}_{stage}": (loss, *fits[stage], metric.id) for loss in losses for stage in stages}
+    rows = sorted({key[:2] for key in scores.index})
+    ours = with_scores(score_frame(scores, rows, keys, ranked=keys), keys) if keys else scores
+    if ours.empty:
         return None
+    for stage in stages:
+        mark_best(ours, [f"{loss}_{stage}" for loss in losses], metric, by=["dataset", "model"])
+    ours.insert(2, "source", "ours")
+    ours.insert(3, "seeds", seed_texts(ours, keys))
+    frame = _with_printed(ours, score_frame(printed_scores(sources.published, "M20"), rows, keys), list(keys))
+    marks = footnote_marks(frame)
     return Table(
         title=f"{metric.heading} by training loss (layout of M20 Table{'s' * (' ' in tables)} {tables})",
-        frame=frame_of(rows),
+        frame=frame,
         columns=(
             *DATASET_MODEL,
             Column("Source", "source"),
             Column("n", "seeds"),
-            *(
-                number_column(column.key, STAGES[column.stage], span=loss_label(column.loss), ranked=True)
-                for column in shown
-            ),
+            *(_stage_column(loss, stage, metric, marks) for loss in losses for stage in stages),
         ),
-        group=lambda row: (row["dataset"], row["model"]),
+        group=("dataset", "model"),
         notes=(
             (
                 "Pre T: as trained; post T: after temperature scaling, T in brackets, chosen by validation "
                 f"{METRICS[criterion].name}."
             ),
             "Best of our row in bold, before and after scaling separately.",
-            spread_note(used),
-            *(["M20 prints no spread over seeds."] if any(row["source"] == "M20" for row in rows) else []),
-            *footnotes.notes(),
+            spread_note(ours, keys),
+            *(["M20 prints no spread over seeds."] if len(frame) > len(ours) else []),
+            *footnotes(marks),
         ),
     )
 
 
-def _m20_rows(
-    dataset_model: tuple[str, str],
-    shown: Sequence[ShownColumn],
-    scores: Sequence[Summary | None],
-    papers: Sequence[pd.Series | None],
-    footnotes: Footnotes,
-) -> list[Cells]:
-    """Return our row and, if M20 prints any of its cells, M20's row and the row of differences."""
-    names = dict(zip(("dataset", "model"), dataset_model, strict=True))
-    ours = {**names, "source": "ours", "seeds": seeds_text(scores)}
-    printed = {**names, "source": "M20", "seeds": ""}
-    differences = {**names, "source": "difference", "seeds": ""}
-    for column, score, paper in zip(shown, scores, papers, strict=True):
-        fitted = is_fitted(column.method)
-        ours |= score_cell(column.key, score, column.metric, fitted=fitted) | {f"{column.key}_best": None}
-        printed |= _printed_cell(column.key, paper, footnotes, fitted=fitted)
-        text, difference = difference_from(paper, score, column.metric)
-        numbers = None if difference is None else (difference, 0)
-        differences |= cell(column.key, text, ("mean", "best"), numbers)
-    for stage in STAGES:
-        marked = [(ours, column.key) for column in shown if column.stage == stage]
-        mark_best(marked, shown[0].metric)
-    return [ours, printed, differences] if any(paper is not None for paper in papers) else [ours]
+def _with_printed(ours: pd.DataFrame, printed: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return our rows, each above M20's and the row of differences if M20 prints any of its cells."""
+    printed = with_scores(printed.loc[ours.index], keys)
+    means = [f"{key}_mean" for key in keys]
+    differences = printed[["dataset", "model", *(f"_{key}_decimals" for key in keys)]].copy()
+    differences[means] = ours.loc[printed.index, means] - printed[means]
+    for key in keys:
+        printed[f"{key}_gamma_low"] = printed[f"{key}_gamma_high"] = printed.pop(f"{key}_gamma")
+    named = [printed.assign(source="M20", seeds=""), differences.assign(source="difference", seeds="")]
+    frame = pd.concat([ours, *named]).sort_index(kind="stable")
+    for key in keys:
+        # What is not ours competes with nothing.
+        frame[f"{key}_best"] = frame[f"{key}_best"].fillna(0).where(frame[f"{key}_mean"].notna())
+    return frame
 
 
-def _printed_cell(key: str, paper: pd.Series | None, footnotes: Footnotes, *, fitted: bool) -> Cells:
-    """Return M20's number in the fields of a score."""
-    fields = (*SCORE_FIELDS, "best")
-    if paper is None:
-        return cell(key, "", fields, None)
-    mean, std, temperature, gamma = printed_numbers(paper)
-    text = printed_text(paper, footnotes, fitted=fitted)
-    return cell(key, text, fields, (mean, std, None, temperature, gamma, gamma, 0))
+def _stage_column(loss: str, stage: str, metric: Metric, marks: Mapping[str, str]) -> Column:
+    """Return a loss before or after scaling: our score, the printed number or their difference."""
+    key = f"{loss}_{stage}"
+
+    def text(row: Row) -> str:
+        if row["source"] == "M20":
+            return printed_text(row, key, marks)
+        if row["source"] == "difference":
+            return difference_text(row[f"{key}_mean"], row[f"_{key}_decimals"], metric)
+        return score_text(row, key, metric, fitted=stage == "post")
+
+    return Column(STAGES[stage], text, f"{key}_mean", f"{key}_best", loss_label(loss))

@@ -3,10 +3,10 @@
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.comparisons import mean_optimism, selection_optimism
-from focalcal.reporting.tables.cells import number_column, value_cell
-from focalcal.reporting.tables.table import Column, Table, frame_of
-from focalcal.reporting.text import MINUS, format_number
+from focalcal.reporting.statistics.comparisons import optimism_by_run
+from focalcal.reporting.tables.columns import finer_column, number_column
+from focalcal.reporting.tables.table import Column, Table
+from focalcal.reporting.text import MINUS
 
 OPTIMISM_NOTE = (
     "A positive difference means that the fit looked better on validation data than it is. Binned "
@@ -23,31 +23,29 @@ OPTIMISM_NOTE = (
 )
 def optimism(sources: Sources) -> Table | None:
     """Return validation score, test score and their difference by calibrator and criterion."""
-    rows = []
-    for found in mean_optimism(selection_optimism(sources.metrics)).itertuples():
-        metric = METRICS[found.criterion]
-        row = {
-            "method": METHODS[found.method].label,
-            "criterion": metric.heading,
-            **value_cell("runs", "count", found.runs, str(found.runs)),
-        }
-        for name in ("validation", "test", "optimism"):
-            value = getattr(found, name)
-            text = format_number(value * metric.factor, metric.decimals + 1, signed=name == "optimism")
-            row |= value_cell(name, "mean", value, text)
-        rows.append(row)
-    if not rows:
+    runs = optimism_by_run(sources.metrics)
+    if runs.empty:
         return None
+    frame = runs.groupby(["method", "criterion"], as_index=False).agg(
+        runs_count=("seed", "size"),
+        validation_mean=("validation", "mean"),
+        test_mean=("test", "mean"),
+        optimism_mean=("optimism", "mean"),
+    )
     return Table(
         title="Scores of chosen fits on validation and on test data, mean over runs",
-        frame=frame_of(rows),
+        frame=frame.assign(
+            _metric=frame["criterion"],
+            method=[METHODS[method].label for method in frame["method"]],
+            criterion=[METRICS[criterion].heading for criterion in frame["criterion"]],
+        ),
         columns=(
             Column("Calibrator", "method"),
             Column("Chosen by", "criterion"),
-            number_column("runs", "Runs", "count"),
-            number_column("validation", "Validation"),
-            number_column("test", "Test"),
-            number_column("optimism", f"Test {MINUS} validation"),
+            number_column("runs_count", "Runs"),
+            finer_column("validation_mean", "Validation"),
+            finer_column("test_mean", "Test"),
+            finer_column("optimism_mean", f"Test {MINUS} validation", signed=True),
         ),
         notes=(OPTIMISM_NOTE,),
     )

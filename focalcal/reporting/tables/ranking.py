@@ -1,11 +1,13 @@
 """Training losses and calibrators ranked over datasets, models and seeds."""
 
+import pandas as pd
+
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import ranking_of
-from focalcal.reporting.tables.cells import number_column, value_cell
-from focalcal.reporting.tables.table import Column, Table, frame_of
+from focalcal.reporting.tables.columns import number_column
+from focalcal.reporting.tables.table import Column, Table
 from focalcal.training.appearance import loss_label
 
 
@@ -22,30 +24,27 @@ def ranking(sources: Sources) -> Table | None:
     if ranked is None:
         return None
     best = set(next((group for group in ranked.cliques if ranked.methods[0] in group), ranked.methods[:1]))
-    rows = []
-    for position, (name, rank) in enumerate(zip(ranked.methods, ranked.average_ranks, strict=True), 1):
-        loss, method = name.split(" / ")
-        rows.append(
-            {
-                **value_cell("place", "count", position, str(position)),
-                "loss": loss_label(loss),
-                "method": METHODS[method].label,
-                **value_cell("rank", "mean", rank, f"{rank:.2f}"),
-                "joined": "yes" if name in best else "no",
-            }
-        )
+    frame = pd.DataFrame(
+        {
+            "place_count": range(1, len(ranked.methods) + 1),
+            "loss": [loss_label(name.split(" / ")[0]) for name in ranked.methods],
+            "method": [METHODS[name.split(" / ")[1]].label for name in ranked.methods],
+            "rank_mean": ranked.average_ranks,
+            "joined": ["yes" if name in best else "no" for name in ranked.methods],
+        }
+    )
     friedman = ranked.friedman
     return Table(
         title=(
             f"Average ranks by test {METRICS[sources.metric].inline}, chosen by validation "
             f"{METRICS[sources.criterion].name}"
         ),
-        frame=frame_of(rows),
+        frame=frame,
         columns=(
-            number_column("place", "Position", "count"),
+            number_column("place_count", "Position"),
             Column("Training loss", "loss"),
             Column("Calibrator", "method"),
-            number_column("rank", "Average rank"),
+            number_column("rank_mean", "Average rank", "{:.2f}".format),
             Column("Not separated from the best", "joined"),
         ),
         notes=(

@@ -1,29 +1,27 @@
 """Posterior recovery (C21): distances to posteriors, ECE-raw and ECE-Psi, diagnosis, human labels."""
 
-from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
+from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits
 from focalcal.reporting.records.published import load_c21_statements
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.intervals import MeanInterval, mean_interval
-from focalcal.reporting.tables.cells import (
+from focalcal.reporting.statistics.intervals import seed_intervals
+from focalcal.reporting.tables.columns import (
     DATASET_MODEL,
-    Cells,
-    interval_cell,
+    interval_column,
     mark_best,
     number_column,
-    value_cell,
+    score_frame,
 )
-from focalcal.reporting.tables.table import Column, Table, frame_of
+from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS, format_number, natural_order
-from focalcal.training.appearance import is_smoothed, known_loss, loss_label, loss_order
+from focalcal.training.appearance import is_smoothed, loss_label, loss_order
 from focalcal.training.catalogue import training_gamma
 
 CRITERIA = {"none": "", "ts": "nll", "fts": "nll", "psi": "", "ts-focal": "focal", "ts-focal-psi": "focal"}
@@ -48,6 +46,8 @@ C21_STATEMENTS = {"psi improves": True, "psi preferable": True, "psi worsens": F
 ECE = "ece_of_recovery"
 """The ECE of this stage, whose number of bins is part of its name in metrics.csv: ece_10."""
 ECE_WITH_BINS = r"ece_(\d+)"
+SCORED = (ECE, "error", *SHARES, "kl_posterior", "tv_posterior", "kl_human", "tv_human")
+ERROR_FIELDS = ["error_mean", "error_half_width", "error_seeds"]
 DISTANCE = replace(METRICS["nll"], decimals=4)
 SHARE = replace(METRICS["error"], decimals=1)
 ALL_DECIMALS = 15
@@ -63,55 +63,9 @@ DIAGNOSIS_NOTE = (
 BEST_NOTE = "Lowest KL of each loss in bold."
 
 LOSS_COLUMNS = (*DATASET_MODEL, Column("Loss", "loss", merge=True))
+GAMMA_COLUMN = number_column("gamma_value", "Gamma", "{:g}".format, "unknown")
 NOTE_COLUMN = Column("Note", "note")
-
-
-@dataclass(frozen=True)
-class RecoveryScores:
-    """The test scores of one dataset, model and loss, seed by seed."""
-
-    dataset: str
-    model: str
-    loss: str
-    by_seed: dict[tuple[str, str, str], dict[str, float]]
-    """Method, criterion and metric -> seed -> value; the metric `temperature` is that of the fit."""
-
-    @property
-    def gamma(self) -> float | None:
-        """Return the gamma of Psi; None if the loss has no single known one."""
-        return training_gamma(self.loss) if known_loss(self.loss) else None
-
-    def values(self, method: str, metric: str) -> dict[str, float]:
-        """Return a method's score by seed; nothing if it was not measured."""
-        return self.by_seed.get((method, CRITERIA[method], metric), {})
-
-    def interval(self, method: str, metric: str) -> MeanInterval | None:
-        """Return a method's mean score over seeds; None if it was not measured."""
-        values = list(self.values(method, metric).values())
-        return mean_interval(values) if values else None
-
-    def error(self, method: str) -> MeanInterval | None:
-        """Return a method's test error, which is that of raw predictions: no method changes the class."""
-        return self.interval(method, "error") or self.interval("none", "error")
-
-    def reason(self, method: str) -> str:
-        """Return why a method has no scores; nothing if it has."""
-        if self.values(method, ECE):
-            return ""
-        if METHODS[method].needs_training_gamma and self.gamma is None:
-            return f"Ψ does not apply: {self.loss!r} is not a focal loss of one known gamma"
-        configurable = METHODS[method].criteria is None
-        criterion = f" or calibration.criteria lacks {CRITERIA[method]!r}" if configurable else ""
-        return f"calibration.methods lacks {method!r}{criterion}"
-
-    def names(self) -> Cells:
-        """Return the cells that say which dataset, model and loss a row is about."""
-        return {
-            "dataset": self.dataset,
-            "model": self.model,
-            "loss": loss_label(self.loss),
-            "loss_id": self.loss,
-        }
+LOSS_GROUP = ("dataset", "model", "loss_id")
 
 
 @table(
@@ -124,26 +78,22 @@ class RecoveryScores:
 )
 def recovery_posterior(sources: Sources) -> Table | None:
     """Return test error, distance to the true posterior where it is known, and ECE, by prediction."""
-    records = sources.data_records
-    rows = [
-        row
-        for setting in recovery_scores(sources)
-        if setting.values("none", "kl_posterior")
-        for row in _prediction_rows(setting, "posterior", records.get(setting.dataset))
-    ]
-    if not rows:
+    frame = _prediction_frame(sources, "posterior")
+    if frame.empty:
         return None
+    sizes = {dataset: str(record["sizes"]["train"]) for dataset, record in sources.data_records.items()}
+    frame.insert(4, "training_samples", [sizes.get(dataset, "") for dataset in frame["dataset"]])
     return Table(
         title="Distance of predictions to the true class posterior (C21 Fig. 3)",
-        frame=frame_of(rows),
+        frame=frame,
         columns=(
             *LOSS_COLUMNS,
             Column("Training samples", "training_samples"),
             Column("Prediction", "method"),
-            number_column("temperature", "T"),
+            number_column("temperature_mean", "T", lambda value: format_number(value, 2)),
             *_distance_columns("KL(posterior || prediction)"),
         ),
-        group=_loss_group,
+        group=LOSS_GROUP,
         notes=(INTERVAL_NOTE, f"KL in nats, averaged over test samples. {BEST_NOTE}"),
     )
 
@@ -159,23 +109,18 @@ def recovery_posterior(sources: Sources) -> Table | None:
 )
 def recovery_human(sources: Sources) -> Table | None:
     """Return the distances to human label distributions by prediction, where those are given."""
-    rows = [
-        row
-        for setting in recovery_scores(sources)
-        if setting.values("none", "kl_human")
-        for row in _prediction_rows(setting, "human")
-    ]
-    if not rows:
+    frame = _prediction_frame(sources, "human")
+    if frame.empty:
         return None
     return Table(
         title="Distance of predictions to human label distributions",
-        frame=frame_of(rows).drop(columns=["training_samples", "temperature_mean"]),
+        frame=frame.drop(columns="temperature_mean"),
         columns=(
             *LOSS_COLUMNS,
             Column("Prediction", "method"),
             *_distance_columns("KL(human || prediction)"),
         ),
-        group=_loss_group,
+        group=LOSS_GROUP,
         notes=(INTERVAL_NOTE, f"KL in nats, averaged over test images. {BEST_NOTE}"),
     )
 
@@ -193,32 +138,28 @@ def recovery_paradigms(sources: Sources) -> Table | None:
 
     Beside them stands what C21's text says about the same setting, and whether our mean agrees.
     """
-    settings, statements = recovery_scores(sources), load_c21_statements()
-    rows = [
-        _paradigm_row(paradigm, setting, statements)
-        for paradigm in PARADIGMS
-        for setting in settings
-        if is_smoothed(setting.loss) == (paradigm == "LS")
-    ]
-    if not rows:
+    rows, settings = recovery_rows(sources.metrics), _run_settings(sources)
+    if not settings:
         return None
+    frame = pd.concat([_paradigm_frame(paradigm, rows, settings) for paradigm in PARADIGMS])
     bins = sources.metrics["metric"].str.extract(f"^{ECE_WITH_BINS}$", expand=False).dropna().astype(int)
+    ece = METRICS["ece"]
     return Table(
         title="Calibration error with and without Ψ at the training gamma (C21 Figs 4 to 6)",
-        frame=frame_of(rows),
+        frame=frame,
         columns=(
             Column("Paradigm", "paradigm", merge=True),
             *LOSS_COLUMNS,
-            number_column("gamma", "Gamma", "value"),
-            number_column("error", METRICS["error"].heading),
-            number_column("ece_raw", "ECE-raw (%)"),
-            number_column("ece_psi", "ECE-Ψ (%)"),
-            number_column("difference", f"ECE-Ψ {MINUS} ECE-raw"),
+            GAMMA_COLUMN,
+            interval_column("error", METRICS["error"].heading, METRICS["error"]),
+            interval_column("ece_raw", "ECE-raw (%)", ece, NOT_APPLICABLE),
+            interval_column("ece_psi", "ECE-Ψ (%)", ece, NOT_APPLICABLE),
+            interval_column("difference", f"ECE-Ψ {MINUS} ECE-raw", ece, signed=True),
             NOTE_COLUMN,
             Column("C21 says", "c21"),
             Column("Our runs", "agreement"),
         ),
-        group=lambda row: row["paradigm"],
+        group=("paradigm",),
         notes=(
             INTERVAL_NOTE,
             f"ECE with {', '.join(map(str, sorted(set(bins))))} bins. A negative difference favours Ψ.",
@@ -237,140 +178,149 @@ def recovery_paradigms(sources: Sources) -> Table | None:
 )
 def recovery_diagnosis(sources: Sources) -> Table | None:
     """Return the shares of under- and overconfident test samples of every setting."""
-    rows = []
-    for setting in recovery_scores(sources):
-        row = {**setting.names(), **_gamma_cell(setting)}
-        for name in SHARES:
-            row |= interval_cell(name, setting.interval("none", name), SHARE)
-        proper = "proper loss: Ψ is the identity" if setting.gamma == 0 else ""
-        rows.append(row | {"note": proper if setting.gamma is not None else setting.reason("psi")})
-    if not rows:
+    settings = _run_settings(sources)
+    if not settings:
         return None
+    intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE])
+    frame = score_frame(intervals, settings, {name: ("none", "", name) for name in SHARES})
+    frame.insert(3, "gamma_value", [training_gamma(loss) for loss in frame["loss"]])
+    frame["note"] = [
+        missing_reason(loss, "psi", gamma) or ("proper loss: Ψ is the identity" if gamma == 0 else "")
+        for loss, gamma in zip(frame["loss"], frame["gamma_value"].astype(float), strict=True)
+    ]
     return Table(
         title="Test samples on which the model is under- or overconfident (C21 Theorem 8, section 5.1)",
-        frame=frame_of(rows),
+        frame=_with_loss_labels(frame),
         columns=(
             *LOSS_COLUMNS,
-            number_column("gamma", "Gamma", "value"),
-            *(number_column(name, header, span=span) for name, (header, span) in SHARES.items()),
+            GAMMA_COLUMN,
+            *(interval_column(name, header, SHARE, span=span) for name, (header, span) in SHARES.items()),
             NOTE_COLUMN,
         ),
-        group=_loss_group,
+        group=LOSS_GROUP,
         notes=(INTERVAL_NOTE, DIAGNOSIS_NOTE),
     )
 
 
-def recovery_scores(sources: Sources) -> list[RecoveryScores]:
-    """Return the scores of the runs that succeeded, by dataset and model, losses in the suite's order."""
-    frame = sources.metrics
-    metrics = frame["metric"].str.replace(f"^{ECE_WITH_BINS}$", ECE, regex=True)
-    wanted = {
-        ECE,
-        "error",
-        *SHARES,
-        *(f"{kind}_{of}" for kind in ("kl", "tv") for of in ("posterior", "human")),
-    }
-    rows = frame.assign(metric=metrics)[(frame["split"] == "test") & metrics.isin(wanted)]
-    found: dict[tuple, dict[tuple, dict]] = defaultdict(lambda: defaultdict(dict))
-    for row in rows.itertuples():
-        by_seed = found[row.dataset, row.model, row.loss]
-        by_seed[row.method, row.criterion, row.metric][row.seed] = row.value
-        if row.metric == ECE and not np.isnan(row.temperature):
-            by_seed[row.method, row.criterion, "temperature"][row.seed] = row.temperature
-    settings = {(run["dataset"], run["model"], run["loss"]) for run in sources.runs}
-    return [RecoveryScores(*setting, found[setting]) for setting in sorted(settings, key=_setting_order)]
+def recovery_rows(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return the test scores of this stage; the metric `temperature` is that of the fit."""
+    names = metrics["metric"].str.replace(f"^{ECE_WITH_BINS}$", ECE, regex=True)
+    rows = metrics.assign(metric=names)[(metrics["split"] == "test") & names.isin(SCORED)]
+    fits = rows[rows["metric"] == ECE]
+    temperatures = fits.assign(metric="temperature", value=fits["temperature"]).dropna(subset="value")
+    return pd.concat([rows, temperatures])
 
 
-def _prediction_rows(
-    setting: RecoveryScores, truth: str, record: Mapping[str, Any] | None = None
-) -> list[Cells]:
-    """Return one row per prediction with its distances to `truth`, the lowest divergence marked."""
-    rows = []
-    for method, label in PREDICTIONS.items():
-        temperature = setting.interval(method, "temperature")
-        error = setting.error(method) if setting.values(method, ECE) else None
-        rows.append(
-            {
-                **setting.names(),
-                "training_samples": "" if record is None else str(record["sizes"]["train"]),
-                "method": label,
-                **_temperature_cell(temperature),
-                **interval_cell("error", error, METRICS["error"], NOT_APPLICABLE),
-                **interval_cell("kl", setting.interval(method, f"kl_{truth}"), DISTANCE, NOT_APPLICABLE),
-                "kl_best": None,
-                **interval_cell("tv", setting.interval(method, f"tv_{truth}"), DISTANCE, NOT_APPLICABLE),
-                **interval_cell("ece", setting.interval(method, ECE), METRICS["ece"], NOT_APPLICABLE),
-                "note": setting.reason(method),
-            }
-        )
-    mark_best([(row, "kl") for row in rows], replace(DISTANCE, decimals=ALL_DECIMALS))
-    return rows
+def missing_reason(loss: str, method: str, mean: float = np.nan) -> str:
+    """Return why a method has no scores; nothing if it has a mean."""
+    if not np.isnan(mean):
+        return ""
+    if METHODS[method].needs_training_gamma and training_gamma(loss) is None:
+        return f"Ψ does not apply: {loss!r} is not a focal loss of one known gamma"
+    configurable = METHODS[method].criteria is None
+    criterion = f" or calibration.criteria lacks {CRITERIA[method]!r}" if configurable else ""
+    return f"calibration.methods lacks {method!r}{criterion}"
 
 
-def _paradigm_row(paradigm: str, setting: RecoveryScores, statements: pd.DataFrame) -> Cells:
-    before, after = PARADIGMS[paradigm]
-    raw, psi = setting.values(before, ECE), setting.values(after, ECE)
-    paired = (
-        mean_interval([psi[seed] - raw[seed] for seed in raw]) if raw and raw.keys() == psi.keys() else None
-    )
-    said, agreement = _c21_statement(statements, paradigm, setting, paired)
-    return {
-        "paradigm": paradigm,
-        **setting.names(),
-        **_gamma_cell(setting),
-        **interval_cell("error", setting.error(before), METRICS["error"]),
-        **interval_cell("ece_raw", setting.interval(before, ECE), METRICS["ece"], NOT_APPLICABLE),
-        **interval_cell("ece_psi", setting.interval(after, ECE), METRICS["ece"], NOT_APPLICABLE),
-        **interval_cell("difference", paired, METRICS["ece"], signed=True),
-        "note": setting.reason(before) or setting.reason(after),
-        "c21": said,
-        "agreement": agreement,
-    }
-
-
-def _c21_statement(
-    statements: pd.DataFrame, paradigm: str, setting: RecoveryScores, difference: MeanInterval | None
-) -> tuple[str, str]:
-    """Return what C21 says Psi does in a setting, and whether our mean agrees; blanks if it says nothing."""
-    gamma = setting.gamma
-    said = [
-        row.statement
-        for row in statements.itertuples()
-        if (row.paradigm, row.dataset, row.model) == (paradigm, setting.dataset, setting.model)
-        and row.statement in C21_STATEMENTS
-        and gamma in row.gamma
+def _prediction_frame(sources: Sources, truth: str) -> pd.DataFrame:
+    """Return one row per setting and prediction: its distances to `truth`, the lowest divergence marked."""
+    intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE])
+    rows = [
+        (*setting, method, CRITERIA[method])
+        for setting in _run_settings(sources)
+        if (*setting, "none", "", f"kl_{truth}") in intervals.index
+        for method in PREDICTIONS
     ]
-    if not said or gamma == 0 or difference is None:
+    distances = {"kl": (f"kl_{truth}",), "tv": (f"tv_{truth}",), "ece": (ECE,)}
+    keys = {"temperature": ("temperature",), "error": ("error",), **distances}
+    frame = score_frame(intervals, rows, keys, ranked=("kl",))
+    frame[ERROR_FIELDS] = _errors(intervals, rows).where(frame["ece_mean"].notna())
+    frame["note"] = list(map(missing_reason, frame["loss"], frame["method"], frame["ece_mean"]))
+    mark_best(frame, ["kl"], replace(DISTANCE, decimals=ALL_DECIMALS), by=SETTING)
+    frame["method"] = frame["method"].map(PREDICTIONS)
+    return _with_loss_labels(frame.drop(columns=["criterion", "temperature_half_width", "temperature_seeds"]))
+
+
+def _paradigm_frame(
+    paradigm: str, rows: pd.DataFrame, settings: Sequence[tuple[str, str, str]]
+) -> pd.DataFrame:
+    """Return one row per setting of a paradigm."""
+    before, after = PARADIGMS[paradigm]
+    settings = [setting for setting in settings if is_smoothed(setting[2]) == (paradigm == "LS")]
+    intervals = seed_intervals(rows, [*SETTING, *SCORE])
+    keys = {"error": (before, "error"), "ece_raw": (before, ECE), "ece_psi": (after, ECE)}
+    fits = {key: (method, CRITERIA[method], metric) for key, (method, metric) in keys.items()}
+    frame = score_frame(intervals, settings, fits)
+    frame[ERROR_FIELDS] = _errors(intervals, [(*setting, before, CRITERIA[before]) for setting in settings])
+    frame = frame.join(_paired_differences(rows, before, after).add_prefix("difference_"), on=SETTING)
+    frame["note"] = [
+        missing_reason(loss, before, raw) or missing_reason(loss, after, psi)
+        for loss, raw, psi in zip(frame["loss"], frame["ece_raw_mean"], frame["ece_psi_mean"], strict=True)
+    ]
+    frame.insert(0, "paradigm", paradigm)
+    frame.insert(4, "gamma_value", [training_gamma(loss) for loss in frame["loss"]])
+    statements = load_c21_statements()
+    said = [_c21_statement(statements, row) for row in frame.to_dict("records")]
+    frame[["c21", "agreement"]] = pd.DataFrame(said, columns=["c21", "agreement"], index=frame.index)
+    return _with_loss_labels(frame)
+
+
+def _paired_differences(rows: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
+    """Return the interval of ECE-Psi minus ECE-raw of each setting whose seeds all have both."""
+    raw, psi = (
+        rows_of_fits(rows, [(method, CRITERIA[method])], ECE).set_index(RUN)["value"]
+        for method in (before, after)
+    )
+    differences = (psi.reindex(raw.index) - raw).reset_index()
+    return seed_intervals(differences, SETTING).dropna(subset="mean")
+
+
+def _c21_statement(statements: pd.DataFrame, row: Row) -> tuple[str, str]:
+    """Return what C21 says Psi does in a setting, and whether our mean agrees; blanks if it says nothing."""
+    gamma, difference = row["gamma_value"], row["difference_mean"]
+    said = [
+        found.statement
+        for found in statements.itertuples()
+        if all(getattr(found, name) == row[name] for name in ("paradigm", "dataset", "model"))
+        and found.statement in C21_STATEMENTS
+        and gamma in found.gamma
+    ]
+    if not said or gamma == 0 or pd.isna(difference):
         return "", ""
-    agrees = difference.mean < 0 if C21_STATEMENTS[said[0]] else difference.mean > 0
+    agrees = difference < 0 if C21_STATEMENTS[said[0]] else difference > 0
     return said[0].replace("psi", "Ψ"), "agree" if agrees else "disagree"
 
 
+def _errors(intervals: pd.DataFrame, rows: Sequence[tuple[str, ...]]) -> pd.DataFrame:
+    """Return the test error of each row or, if it was not measured, that of raw predictions.
+
+    No method changes the predicted class.
+    """
+    raw = [(*row[:3], "none", "") for row in rows]
+    own, other = (
+        score_frame(intervals, wanted, {"error": ("error",)})[ERROR_FIELDS] for wanted in (rows, raw)
+    )
+    return own.where(own["error_mean"].notna(), other)
+
+
+def _with_loss_labels(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with losses as people read them, followed by their ids."""
+    frame.insert(frame.columns.get_loc("loss") + 1, "loss_id", frame["loss"])
+    return frame.assign(loss=frame["loss"].map(loss_label))
+
+
 def _distance_columns(divergence: str) -> tuple[Column, ...]:
+    error, ece = METRICS["error"], METRICS["ece"]
     return (
-        number_column("error", METRICS["error"].heading),
-        number_column("kl", divergence, ranked=True),
-        number_column("tv", "Total variation"),
-        number_column("ece", METRICS["ece"].heading),
+        interval_column("error", error.heading, error, NOT_APPLICABLE),
+        interval_column("kl", divergence, DISTANCE, NOT_APPLICABLE, best="kl_best"),
+        interval_column("tv", "Total variation", DISTANCE, NOT_APPLICABLE),
+        interval_column("ece", ece.heading, ece, NOT_APPLICABLE),
         NOTE_COLUMN,
     )
 
 
-def _temperature_cell(interval: MeanInterval | None) -> Cells:
-    if interval is None:
-        return value_cell("temperature", "mean", None, "")
-    return value_cell("temperature", "mean", interval.mean, format_number(interval.mean, 2))
-
-
-def _gamma_cell(setting: RecoveryScores) -> Cells:
-    gamma = setting.gamma
-    return value_cell("gamma", "value", gamma, "unknown" if gamma is None else f"{gamma:g}")
-
-
-def _setting_order(setting: tuple[str, str, str]) -> tuple:
-    dataset, model, loss = setting
-    return natural_order(dataset), natural_order(model), loss_order(loss)
-
-
-def _loss_group(row: Cells) -> tuple[Any, ...]:
-    return row["dataset"], row["model"], row["loss_id"]
+def _run_settings(sources: Sources) -> list[tuple[str, str, str]]:
+    """Return the settings of the runs that succeeded, by dataset and model, losses in the suite's order."""
+    settings = {(run["dataset"], run["model"], run["loss"]) for run in sources.runs}
+    return sorted(settings, key=lambda s: (natural_order(s[0]), natural_order(s[1]), loss_order(s[2])))

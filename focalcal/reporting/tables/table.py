@@ -3,7 +3,7 @@
 The frame is the CSV. Columns whose names begin with an underscore serve formats only and are not written.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -60,12 +60,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its title and notes; rows between which `group` differs are set apart by a rule."""
+    """A table with its title and notes; a rule sets rows apart that differ in the frame's columns `group`."""
 
     title: str
     frame: pd.DataFrame
     columns: tuple[Column, ...]
-    group: Callable[[Row], Any] = lambda _row: None
+    group: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def groups(self, *, merged: bool = True) -> list[list[list[Cell]]]:
@@ -73,40 +73,28 @@ class Table:
 
         With `merged`, repeated texts of `merge` columns are blank; a table that readers sort needs all.
         """
-        rows = self.frame.to_dict("records")
-        return [list(self._cells(members, merged)) for _, members in groupby(rows, self.group)]
+        rows = groupby(self.frame.to_dict("records"), lambda row: [row[name] for name in self.group])
+        return [list(self._cells(members, merged)) for _, members in rows]
 
     def _cells(self, rows: Iterable[Row], merged: bool) -> Iterator[list[Cell]]:
-        above: list[str] = []
+        above = [None] * len(self.columns)
         for row in rows:
             texts = [
                 column.text(row) if callable(column.text) else row[column.text] for column in self.columns
             ]
-            yield [
-                Cell("") if hidden else _cell(column, row, text)
-                for column, text, hidden in zip(
-                    self.columns, texts, self._repeated(texts, above), strict=True
-                )
-            ]
-            above = texts if merged else []
-
-    def _repeated(self, texts: Sequence[str], above: Sequence[str]) -> Iterator[bool]:
-        """Yield for each cell whether it repeats the row above; a change shows merged columns after it."""
-        same = bool(above)
-        for index, column in enumerate(self.columns):
-            if column.merge:
-                same = same and texts[index] == above[index]
-            yield column.merge and same
+            cells, repeats = [], merged
+            for column, text, previous in zip(self.columns, texts, above, strict=True):
+                if column.merge:
+                    # A change shows the merged columns to its right again.
+                    repeats = repeats and text == previous
+                cells.append(Cell("") if column.merge and repeats else _cell(column, row, text))
+            yield cells
+            above = texts
 
 
 def _cell(column: Column, row: Row, text: str) -> Cell:
-    value = row[column.value] if column.value else None
-    return Cell(text, None if pd.isna(value) else value, bool(column.best and text and row[column.best] == 1))
-
-
-def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return rows as a frame that keeps whole numbers whole and None empty."""
-    return pd.DataFrame(rows, dtype=object)
+    value, best = (row[name] if name else None for name in (column.value, column.best))
+    return Cell(text, None if pd.isna(value) else value, bold=bool(text) and not pd.isna(best) and best == 1)
 
 
 def empty_table(title: str) -> Table:

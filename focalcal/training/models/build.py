@@ -1,6 +1,6 @@
-"""Networks by model id; torchvision and timm are imported only by the models that need them."""
+"""Networks by model id; torchvision and timm are imported only for the models that need them."""
 
-from collections.abc import Callable
+import math
 
 import torch
 from torch import nn
@@ -8,22 +8,29 @@ from torch import nn
 from focalcal.common.errors import UserError
 from focalcal.data.prepared import PreparedData
 from focalcal.training import catalogue
-from focalcal.training.models.perceptron import mlp
-from focalcal.training.models.small_cnn import cnn_small
-from focalcal.training.spec import RunSpec
+from focalcal.training.recipes import RunSpec
 
-Builder = Callable[[tuple[int, ...], int], nn.Module]
+MLP_WIDTH = 256
 
 
 def build_model(model_id: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:
     """Return the freshly initialised network `model_id` for inputs of shape (d,) or (C, H, W)."""
     catalogue.check_model(model_id)
+    input_shape = tuple(input_shape)
     if len(input_shape) != 3 and model_id not in catalogue.FEATURE_MODELS:
         raise UserError(
             f"model {model_id!r} takes images (C, H, W), but the dataset has features of shape "
-            f"{tuple(input_shape)}; use {', '.join(catalogue.FEATURE_MODELS)}"
+            f"{input_shape}; use {', '.join(catalogue.FEATURE_MODELS)}"
         )
-    return _builder(model_id)(tuple(input_shape), classes)
+    if model_id in _LIGHT:
+        return _LIGHT[model_id](input_shape, classes)
+    if model_id.startswith(catalogue.TIMM_PREFIX):
+        from focalcal.training.models.timm_models import timm_model  # noqa: PLC0415 (takes 1 s)
+
+        return timm_model(model_id.removeprefix(catalogue.TIMM_PREFIX), input_shape, classes)
+    from focalcal.training.models.torchvision_models import BUILDERS  # noqa: PLC0415 (takes 0.3 s)
+
+    return BUILDERS[model_id](input_shape, classes)
 
 
 def initial_model(spec: RunSpec, data: PreparedData, device: torch.device) -> nn.Module:
@@ -41,32 +48,35 @@ def last_linear(model: nn.Module) -> nn.Linear | None:
     return layers[-1] if layers else None
 
 
-def _builder(model_id: str) -> Builder:
-    if model_id in _LIGHT:
-        return _LIGHT[model_id]
-    if model_id.startswith(catalogue.TIMM_PREFIX):
-        from focalcal.training.models.timm_models import timm_model  # noqa: PLC0415 (takes 1 s)
-
-        name = model_id.removeprefix(catalogue.TIMM_PREFIX)
-        return lambda input_shape, classes: timm_model(name, input_shape, classes)
-    if model_id == "densenet121":
-        from focalcal.training.models.dense import densenet121  # noqa: PLC0415 (torchvision, 0.3 s)
-
-        return densenet121
-    return _residual_builder(model_id)
+def mlp(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return C21's perceptron of three linear layers for inputs of any shape."""
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(math.prod(input_shape), MLP_WIDTH),
+        nn.ReLU(),
+        nn.Linear(MLP_WIDTH, MLP_WIDTH),
+        nn.ReLU(),
+        nn.Linear(MLP_WIDTH, classes),
+    )
 
 
-def _residual_builder(model_id: str) -> Builder:
-    from focalcal.training.models import residual  # noqa: PLC0415 (torchvision, 0.3 s)
+def cnn_small(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return two 3 x 3 convolutions, pooling to about 4 x 4 and a hidden layer, for (C, H, W) images."""
+    channels, height, width = input_shape
+    pooling = (max(1, height // 4), max(1, width // 4))
+    return nn.Sequential(
+        *_convolution_block(channels, 16),
+        *_convolution_block(16, 32),
+        nn.AvgPool2d(pooling),
+        nn.Flatten(),
+        nn.Linear(32 * (height // pooling[0]) * (width // pooling[1]), 64),
+        nn.ReLU(),
+        nn.Linear(64, classes),
+    )
 
-    if model_id == "wrn-26-10":
-        return residual.wide_resnet_26_10
-    if model_id in _BOTTLENECKS:
-        layers = _BOTTLENECKS[model_id]
-        return lambda input_shape, classes: residual.bottleneck_resnet(layers, input_shape, classes)
-    depth = int(model_id.removeprefix("resnet"))
-    return lambda input_shape, classes: residual.he_resnet(depth, input_shape, classes)
+
+def _convolution_block(channels: int, width: int) -> list[nn.Module]:
+    return [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
 
 
-_LIGHT: dict[str, Builder] = {"mlp": mlp, "cnn-small": cnn_small}
-_BOTTLENECKS = {"resnet50": [3, 4, 6, 3], "resnet110-bottleneck": [3, 4, 26, 3]}
+_LIGHT = {"mlp": mlp, "cnn-small": cnn_small}

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import CRITERIA
-from focalcal.calibration.criteria import criterion_value
+from focalcal.calibration.metrics import criterion_value
 from focalcal.theory.psi import log_psi
 
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]

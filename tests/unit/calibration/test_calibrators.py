@@ -18,7 +18,7 @@ from focalcal.calibration.calibrators import (
     load_calibrator,
 )
 from focalcal.calibration.catalogue import CRITERIA, METHODS
-from focalcal.calibration.criteria import criterion_value, focal_loss_of_logs
+from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
 from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.theory.psi import log_psi, psi
 from tests.unit.calibration.logit_sets import SETS, like_a_network
@@ -45,7 +45,7 @@ def test_three_lines_give_focal_temperature_scaling_on_the_grids_of_k24():
     probs = fts.predict_proba(TEST_LOGITS)
     assert fts.gamma_ in K24_GAMMAS
     assert fts.temperature_ in K24_TEMPERATURES
-    assert fts.evaluations_ == 4500
+    assert fts.fit_.evaluations == 4500
     assert probs.shape == TEST_LOGITS.shape
     np.testing.assert_allclose(probs, psi(softmax(TEST_LOGITS, fts.temperature_), fts.gamma_), atol=1e-12)
 
@@ -92,7 +92,9 @@ def test_tied_classes_on_an_edge_of_the_bins_are_scored_as_they_are_searched(cla
 
 def test_gamma_at_the_boundary_of_its_grid_is_reported():
     hits = {
-        end: FocalTemperatureScaling("nll", gammas, [1.0]).fit(LOGITS, LABELS).gamma_bound_hit_
+        end: FocalTemperatureScaling("nll", gammas, [1.0])
+        .fit(LOGITS, LABELS)
+        .boundaries_.get("gamma", "none")
         for end, gammas in {"high": (-1.0, -0.9), "low": (50.0, 60.0), "none": (50.0,)}.items()
     }
     assert hits == {end: end for end in hits}
@@ -139,7 +141,7 @@ def test_recovery_is_psi_of_the_softmax():
     calibrator = PosteriorRecovery(2.0).fit(LOGITS, LABELS)
     expected = psi(softmax(TEST_LOGITS, 1.0), 2.0)
     np.testing.assert_allclose(calibrator.predict_proba(TEST_LOGITS), expected, atol=1e-12)
-    assert (calibrator.gamma_, calibrator.temperature_, calibrator.evaluations_) == (2.0, 1.0, 0)
+    assert (calibrator.gamma_, calibrator.temperature_, calibrator.fit_.evaluations) == (2.0, 1.0, 0)
 
 
 def test_both_orders_of_recovery_and_temperature():
@@ -216,7 +218,7 @@ def test_unknown_arguments_are_named():
     with pytest.raises(ValueError, match="criterion is 'brier'; expected one of nll, ece, adaece"):
         TemperatureScaling("brier").fit(LOGITS, LABELS)
     with pytest.raises(ValueError, match="criterion is 'nll'; this calibrator minimises only 'focal'"):
-        FocalLossTemperature(2.0, "nll")
+        FocalLossTemperature(2.0, "nll").fit(LOGITS, LABELS)
     with pytest.raises(ValueError, match="criterion is 'ece'; the continuous search minimises only 'nll'"):
         FocalTemperatureScaling("ece", search="continuous").fit(LOGITS, LABELS)
 
@@ -233,9 +235,9 @@ def test_a_stored_fit_predicts_the_same_bits(name):
     )
     assert record == restored.to_record()
     assert record["method"] == name
-    assert (restored.score_, restored.evaluations_, restored.boundaries_) == (
+    assert (restored.score_, restored.fit_.evaluations, restored.boundaries_) == (
         original.score_,
-        original.evaluations_,
+        original.fit_.evaluations,
         original.boundaries_,
     )
 

@@ -348,13 +348,11 @@ def test_a_member_that_is_no_array_is_refused(tmp_path):
         imports.import_logits(tmp_path / "x.npz", "logits")
 
 
-def test_missing_file_and_unknown_kind_are_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match="does not exist; allowed: an existing file"):
         imports.import_logits(tmp_path / "x.npz", "logits")
     with pytest.raises(UserError, match=r"x\.npz .*correct the path"):
         logits_io.read_logits(tmp_path / "x.npz")
-    with pytest.raises(UserError, match="kind is 'scores'; allowed: logits, probabilities"):
-        imports.import_logits(tmp_path / "x.npz", "scores")
 
 
 def test_written_logits_read_back_and_have_the_same_bytes(tmp_path):

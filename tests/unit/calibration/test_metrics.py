@@ -190,7 +190,7 @@ def test_predictions_by_hand():
     assert predictions.confidence.tolist() == [0.9, 0.8, 0.7, 0.6, 0.6]
     assert predictions.correct.tolist() == [True, False, True, True, False]
     np.testing.assert_allclose(np.exp(predictions.label_logs), [0.9, 0.2, 0.7, 0.6, 0.4], rtol=1e-15)
-    counts, gaps = predictions.gaps(4, "width", "split")
+    counts, gaps = metrics.bin_gaps(predictions.confidence, predictions.correct, 4, "width", "split")
     assert counts.tolist() == [0, 0, 3, 2]
     np.testing.assert_allclose(gaps, [0, 0, -0.1, 0.7])
 

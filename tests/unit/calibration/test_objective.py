@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from focalcal.calibration.catalogue import CRITERIA
-from focalcal.calibration.criteria import focal_loss_of_logs
+from focalcal.calibration.metrics import focal_loss_of_logs
 from focalcal.calibration.objective import Objective, default_threads
 from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.theory.psi import log_psi

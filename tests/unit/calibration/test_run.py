@@ -11,7 +11,6 @@ from focalcal.calibration.fit import Fit
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.calibration.run import calibrate, write_calibration
 from focalcal.calibration.tidy import COLUMNS
-from focalcal.common.errors import UserError
 from tests.unit.calibration.logit_sets import brute_force, like_a_network
 from workflow_scripts import calibrate as calibrate_script
 
@@ -153,30 +152,6 @@ def test_a_calibrator_without_gamma_and_temperature_and_a_new_metric_need_nothin
     assert fit["test_score"] == values["test", "nll"]
     probs = load_calibrator(fit).predict_proba(logits.test.logits)
     assert values["test", "first_class"] == probs[:, 0].mean() + 15
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"methods": ["ts", "tss"]}, "calibration methods has 'tss'; allowed: none, ts, fts"),
-        ({"criteria": ["brier"]}, "calibration criteria has 'brier'; allowed: nll, ece, adaece"),
-        ({"gammas": [-2]}, r"calibration settings: gamma has values from -2\.0 to -2\.0; expected -1 to 100"),
-        ({"bins": 0}, "calibration settings: bins is 0"),
-        ({"adaece": "x"}, "calibration settings: variant is 'x'"),
-        ({"temperatures": {"start": 0.0, "stop": 1.0, "step": 0.5}}, "not finite and above 0"),
-        ({"temperatures": {"start": 1e-5, "stop": 1.0, "step": 0.5}}, "temperature has values from 1e-05"),
-        ({"temperatures": {"start": 1.0, "stop": 1.0, "step": 0}}, "the step of temperatures is 0"),
-        ({"temperatures": {"start": 2.0, "stop": 1.0, "step": 0.5}}, r"temperatures has shape \(0,\)"),
-        ({"methods": ["fts-line"], "gammas": [1.0]}, "'calibration.gammas' .* 'fts-line' searches between"),
-        (
-            {"methods": ["fts-continuous"], "gammas": [1.0, 1.001]},
-            "'calibration.gammas' .* 'fts-continuous' searches between",
-        ),
-    ],
-)
-def test_wrong_settings_are_one_line_user_errors(change, message):
-    with pytest.raises(UserError, match=message):
-        calibrate(run_logits(), {**SPEC, **change})
 
 
 def test_entry_point_writes_the_same_bytes_every_time(tmp_path):

@@ -30,6 +30,10 @@ def write_zip(path, members):
     return path
 
 
+def everything(_name):
+    return True
+
+
 def files_below(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -40,15 +44,9 @@ CONTENT = {"top.txt": b"1", "a/b/deep.bin": b"\0" * 5000}
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
 def test_tar_is_extracted(tmp_path, mode):
     (tmp_path / "x").write_bytes(tar_bytes(CONTENT, mode))
-    written = archives.extract(tmp_path / "x", tmp_path / "out")
+    written = archives.extract(tmp_path / "x", tmp_path / "out", everything)
     assert files_below(tmp_path / "out") == CONTENT
     assert sorted(written) == sorted(tmp_path / "out" / name for name in CONTENT)
-
-
-def test_zip_is_extracted(tmp_path):
-    write_zip(tmp_path / "x", {"a/": b"", **CONTENT})
-    archives.extract(tmp_path / "x", tmp_path / "out")
-    assert files_below(tmp_path / "out") == CONTENT
 
 
 def test_only_wanted_members_are_written(tmp_path):
@@ -65,15 +63,7 @@ UNSAFE = ["../escape", "a/../../escape", "/etc/escape", "a\\..\\escape", ".."]
 def test_tar_paths_cannot_escape(tmp_path, name):
     write_tar(tmp_path / "x", (member(name), b"evil"))
     with pytest.raises(ArchiveError, match="x holds the unsafe path"):
-        archives.extract(tmp_path / "x", tmp_path / "out")
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["x"]
-
-
-@pytest.mark.parametrize("name", UNSAFE)
-def test_zip_paths_cannot_escape(tmp_path, name):
-    write_zip(tmp_path / "x", {name: b"evil"})
-    with pytest.raises(ArchiveError, match="x holds the unsafe path"):
-        archives.extract(tmp_path / "x", tmp_path / "out")
+        archives.extract(tmp_path / "x", tmp_path / "out", everything)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["x"]
 
 
@@ -92,7 +82,7 @@ def test_tar_holds_plain_files_only(tmp_path, kind):
     with tarfile.open(tmp_path / "x", "w") as archive:
         archive.addfile(member("link", kind, "/etc/passwd"))
     with pytest.raises(ArchiveError, match=r"link or device|damaged"):
-        archives.extract(tmp_path / "x", tmp_path / "out")
+        archives.extract(tmp_path / "x", tmp_path / "out", everything)
     assert not (tmp_path / "out" / "link").exists()
 
 
@@ -105,17 +95,8 @@ def test_a_link_cannot_redirect_a_later_member(tmp_path):
         info.size = 4
         archive.addfile(info, io.BytesIO(b"evil"))
     with pytest.raises(ArchiveError, match="'folder', which is a link or device"):
-        archives.extract(tmp_path / "x", tmp_path / "out")
+        archives.extract(tmp_path / "x", tmp_path / "out", everything)
     assert list(outside.iterdir()) == []
-
-
-def test_zip_links_are_refused(tmp_path):
-    info = zipfile.ZipInfo("link")
-    info.external_attr = 0o120777 << 16
-    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
-        archive.writestr(info, "/etc/passwd")
-    with pytest.raises(ArchiveError, match="'link', which is a link or device"):
-        archives.extract(tmp_path / "x", tmp_path / "out")
 
 
 def test_an_unsafe_member_is_refused_even_if_unwanted(tmp_path):
@@ -127,37 +108,34 @@ def test_an_unsafe_member_is_refused_even_if_unwanted(tmp_path):
 def test_a_name_twice_is_refused(tmp_path):
     write_tar(tmp_path / "x", (member("a"), b"1"), (member("a"), b"2"))
     with pytest.raises(ArchiveError, match="holds 'a' twice"):
-        archives.extract(tmp_path / "x", tmp_path / "out")
+        archives.extract(tmp_path / "x", tmp_path / "out", everything)
 
 
-@pytest.mark.parametrize("write", [lambda path, members: path.write_bytes(tar_bytes(members)), write_zip])
-def test_total_size_is_limited(tmp_path, write):
-    write(tmp_path / "x", {"a": b"0" * 600, "b": b"0" * 600})
-    archives.extract(tmp_path / "x", tmp_path / "fits", limits=archives.Limits(total_bytes=1200))
+def test_total_size_is_limited(tmp_path):
+    (tmp_path / "x").write_bytes(tar_bytes({"a": b"0" * 600, "b": b"0" * 600}))
+    archives.extract(tmp_path / "x", tmp_path / "fits", everything, largest=1200)
     with pytest.raises(ArchiveError, match="x unpacks to more bytes than allowed"):
-        archives.extract(tmp_path / "x", tmp_path / "out", limits=archives.Limits(total_bytes=1199))
+        archives.extract(tmp_path / "x", tmp_path / "out", everything, largest=1199)
 
 
 def test_number_of_members_is_limited(tmp_path):
     (tmp_path / "x").write_bytes(tar_bytes({str(i): b"" for i in range(4)}))
-    archives.extract(tmp_path / "x", tmp_path / "fits", limits=archives.Limits(members=4))
+    archives.extract(tmp_path / "x", tmp_path / "fits", everything, most_members=4)
     with pytest.raises(ArchiveError, match="holds more than 3 members"):
-        archives.extract(tmp_path / "x", tmp_path / "out", limits=archives.Limits(members=3))
+        archives.extract(tmp_path / "x", tmp_path / "out", everything, most_members=3)
 
 
 @pytest.mark.parametrize("keep", [0, 5, 60, 200])
 def test_truncated_tar_is_damaged(tmp_path, keep):
     (tmp_path / "x").write_bytes(tar_bytes({"a": bytes(range(256)) * 200})[:keep])
     with pytest.raises(ArchiveError, match="x is damaged"):
-        archives.extract(tmp_path / "x", tmp_path / "out")
+        archives.extract(tmp_path / "x", tmp_path / "out", everything)
 
 
 def test_wrong_zip_content_is_damaged(tmp_path):
     content = bytearray(write_zip(tmp_path / "x", {"a": bytes(range(256)) * 20}).read_bytes())
     content[40] ^= 255
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(ArchiveError, match="x is damaged"):
-        archives.extract(tmp_path / "x", tmp_path / "out")
     with zipfile.ZipFile(tmp_path / "x") as archive, pytest.raises(ArchiveError, match="a is damaged"):
         archives.read_zip_member(archive, archive.getinfo("a"), 10**6)
 
@@ -165,7 +143,7 @@ def test_wrong_zip_content_is_damaged(tmp_path):
 def test_html_instead_of_an_archive_is_damaged(tmp_path):
     (tmp_path / "x").write_bytes(b"<html>please sign in</html>" * 100)
     with pytest.raises(ArchiveError, match="x is damaged"):
-        archives.extract(tmp_path / "x", tmp_path / "out")
+        archives.extract(tmp_path / "x", tmp_path / "out", everything)
 
 
 def test_gunzip(tmp_path):

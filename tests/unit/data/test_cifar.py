@@ -23,13 +23,13 @@ def assert_rebuilt(folder, batches):
 
 def test_python_archive_becomes_the_binary_batches(tmp_path, batches):
     (tmp_path / "x.tgz").write_bytes(formats.cifar10_python(batches))
-    cifar.rebuild_from_pickles(tmp_path / "x.tgz", tmp_path, BINS)
+    cifar.rebuild_from_pickles([tmp_path / "x.tgz"], tmp_path, BINS)
     assert_rebuilt(tmp_path, batches)
 
 
 def test_npm_package_becomes_the_binary_batches(tmp_path, batches):
     (tmp_path / "x.tgz").write_bytes(formats.cifar10_npm(batches))
-    cifar.rebuild_from_pngs(tmp_path / "x.tgz", tmp_path, BINS)
+    cifar.rebuild_from_pngs([tmp_path / "x.tgz"], tmp_path, BINS)
     assert_rebuilt(tmp_path, batches)
 
 

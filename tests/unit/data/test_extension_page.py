@@ -74,6 +74,6 @@ def test_every_block_is_a_file_or_commands():
 
 def test_the_pages_table_has_the_defaults():
     text = PAGE.read_text("utf-8")
-    for key, value in registry._FOLDER_DEFAULTS.items():
+    for key, value in registry._OWN_DEFAULTS["folder"].items():
         shown = {"folder": "", "image_size": "null", "greyscale": "false"}.get(key, str(value))
         assert f"| `{key}` | {shown} |".replace("  ", " ") in text

@@ -21,12 +21,6 @@ def test_shuffle_is_numpys_legacy_shuffle():
     np.testing.assert_array_equal(train, order[6:])
 
 
-@pytest.mark.parametrize("validation", [0, -1, 10, 11])
-def test_validation_must_leave_training_samples(validation):
-    with pytest.raises(ValueError, match=f"validation must be from 1 to 9 of 10 samples, not {validation}"):
-        splits.shuffled_validation(10, validation, seed=1)
-
-
 @given(
     labels=st.lists(st.integers(0, 4), min_size=3, max_size=80),
     seed=st.integers(0, 2**32 - 1),

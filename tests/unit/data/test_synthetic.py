@@ -125,10 +125,3 @@ def test_sample_is_pinned():
     np.testing.assert_array_equal(data.labels[:200], labels)
     expected = (centres[labels] + widths[labels] * deviations).astype(np.float32)
     np.testing.assert_array_equal(data.inputs[:200, 0], expected)
-
-
-@pytest.mark.parametrize("noise", [0.0, -1.0, float("nan"), float("inf")])
-@pytest.mark.parametrize("problem", [synthetic.gauss3, synthetic.gauss10])
-def test_noise_must_be_positive(problem, noise):
-    with pytest.raises(ValueError, match=f"noise must be positive and finite, not {noise}"):
-        problem(noise)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
-from focalcal.calibration.tidy import as_csv
 from focalcal.common.errors import UserError
 from focalcal.data.synthetic import gauss3
 from focalcal.recovery import recover as recovery
@@ -113,7 +112,7 @@ def test_scores_of_the_minimiser_and_what_psi_makes_of_it():
     assert ("none", "val", "tv_posterior") in rows
     # Errors are among the calibration stage's rows, and one score must not be there twice.
     assert not any(metric == "error" for _, _, metric in rows)
-    assert as_csv(result.rows).splitlines()[0] == (
+    assert ",".join(result.rows[0]) == (
         "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value"
     )
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
-from focalcal.calibration.tidy import COLUMNS, as_csv
-from focalcal.common.errors import UserError
-from focalcal.common.io import write_json, write_text
+from focalcal.calibration.tidy import COLUMNS
+from focalcal.common.csv_rows import write_rows
+from focalcal.common.io import write_json
 from focalcal.data import prepared
 from focalcal.data.synthetic import prepare_gaussian
 from focalcal.recovery import recover as recovery
@@ -34,10 +34,7 @@ def write_project(results, losses, *, dataset="gauss-3", base="gauss-3", train=3
 
 
 def _write_run(results, data, dataset, loss, seed, noise):
-    try:
-        gamma = training_gamma(loss)
-    except UserError:
-        gamma = None
+    gamma = training_gamma(loss)
     random = np.random.default_rng(seed)
     splits = []
     for indices in (data.val_indices, data.test_indices):
@@ -61,7 +58,7 @@ def _write_run(results, data, dataset, loss, seed, noise):
     human = splits[1].posterior
     result = recovery.recover(RunLogits(*splits), run, {"fits": fits, "not_applicable": []}, 10, human)
     write_json(results / "recovery" / path / "recovery.json", result.record)
-    write_text(results / "recovery" / path / "metrics.csv", as_csv(result.rows))
+    write_rows(results / "recovery" / path / "metrics.csv", result.rows, COLUMNS)
 
 
 def aggregate_project(results):

@@ -54,9 +54,9 @@ def score(calibration, method, criterion, metric):
     return row["value"]
 
 
-def test_top_label_ece_is_the_metric(logits):
+def test_the_curve_at_1_is_the_ece_as_trained(logits):
     probs = np.exp(logits.test.logits) / np.exp(logits.test.logits).sum(axis=1, keepdims=True)
-    ours = diagnostics.top_label_ece(probs.max(axis=1), probs.argmax(axis=1) == logits.test.labels, 15)
+    (ours,) = diagnostics.ece_curve(logits.test, np.array([1.0]), 15)
     assert ours == pytest.approx(metrics.ece(probs, logits.test.labels, 15), abs=1e-12)
 
 

@@ -3,7 +3,6 @@ import pytest
 
 from focalcal.reporting.records.measurements import (
     COLUMNS,
-    Summary,
     check_metrics,
     chosen_fits,
     load_metrics,
@@ -40,15 +39,17 @@ def test_load_keeps_texts_as_texts(frame):
 def test_summary_over_seeds(frame):
     summary = summarise(frame)
     setting = ("digits", "cnn-small", "ce")
-    assert summary[*setting, "none", "", "ece"] == Summary(
-        2, 0.5, pytest.approx(0.5 / 2**0.5), 1.0, (0.0, 0.0)
-    )
-    assert summary[*setting, "fts", "ece", "ece"] == Summary(
-        2, pytest.approx(0.2), pytest.approx(0.2 / 2**0.5), 2.0, (-0.5, 5.0)
-    )
-    assert summary["digits", "cnn-small", "focal-2", "other", "", "ece"] == Summary(1, 0.5, None, None, None)
+    fields = ["mean", "std", "seeds", "temperature", "gamma_low", "gamma_high"]
+    assert list(summary.columns) == fields
+    raw = summary.loc[(*setting, "none", "", "ece")]
+    assert raw.tolist() == [0.5, pytest.approx(0.5 / 2**0.5), 2, 1.0, 0.0, 0.0]
+    fts = summary.loc[(*setting, "fts", "ece", "ece")]
+    assert fts.tolist() == [pytest.approx(0.2), pytest.approx(0.2 / 2**0.5), 2, 2.0, -0.5, 5.0]
+    other = summary.loc[("digits", "cnn-small", "focal-2", "other", "", "ece")]
+    assert other[["mean", "seeds"]].tolist() == [0.5, 1]
+    assert other[["std", "temperature", "gamma_low", "gamma_high"]].isna().all()
     assert len(summary) == 3
-    assert next(iter(summarise(frame, split="val").values())).mean == 0.05
+    assert summarise(frame, split="val")["mean"].tolist() == [0.05]
 
 
 def test_a_missing_column_is_an_error(frame):
@@ -96,8 +97,9 @@ def test_fits_come_in_the_catalogues_order():
 
 
 def test_settings_are_ordered_by_dataset_model_and_loss():
-    keys = [("b", "m", "ce"), ("a", "n", "focal-10"), ("a", "n", "focal-2"), ("a", "m", "adafocal")]
-    assert sorted_settings([(*key, "none", "", "ece") for key in keys]) == [
+    settings = [("b", "m", "ce"), ("a", "n", "focal-10"), ("a", "n", "focal-2"), ("a", "m", "adafocal")]
+    index = pd.MultiIndex.from_tuples([(*setting, "none", "", "ece") for setting in settings])
+    assert sorted_settings(pd.DataFrame(index=index)) == [
         ("a", "m", "adafocal"),
         ("a", "n", "focal-2"),
         ("a", "n", "focal-10"),

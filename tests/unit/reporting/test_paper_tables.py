@@ -1,5 +1,6 @@
 """Tables in the layouts of K24 and M20."""
 
+import math
 from dataclasses import replace
 
 import pandas as pd
@@ -7,16 +8,19 @@ import pytest
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.records import published
-from focalcal.reporting.records.measurements import COLUMNS, Summary, check_metrics
-from focalcal.reporting.tables.cells import (
-    Footnotes,
-    cell,
+from focalcal.reporting.records.measurements import COLUMNS, check_metrics
+from focalcal.reporting.tables.columns import (
+    footnote_marks,
+    footnotes,
     mark_best,
     parameters_text,
+    printed_scores,
     printed_text,
-    score_cell,
-    seeds_text,
+    score_column,
+    score_frame,
+    seed_texts,
     spread_note,
+    with_scores,
 )
 from focalcal.reporting.tables.table import to_csv, to_latex, to_markdown
 from tests.unit.reporting.made_sources import bold, build, csv_rows, metrics_of, texts
@@ -248,43 +252,68 @@ class TestM20:
         assert sum(bool(text) for text in differences) == len(cells)
 
 
-class TestCells:
+class TestColumns:
+    def test_scores_stand_side_by_side(self):
+        index = pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")], names=["loss", "metric"])
+        scores = pd.DataFrame({"mean": [0.1, 0.2], "_text": ["p", "q"]}, index)
+        frame = score_frame(scores, [("b",), ("a",)], {"first": ("x",), "second": ("y",)}, ranked=["second"])
+        assert list(frame.columns) == [
+            *("loss", "first_mean", "_first_text", "second_mean", "_second_text", "second_best")
+        ]
+        assert frame["loss"].tolist() == ["b", "a"]
+        assert frame["first_mean"].tolist() == [pytest.approx(math.nan, nan_ok=True), 0.1]
+        assert frame["_second_text"][0] == "q"
+        assert with_scores(frame, ["second"])["loss"].tolist() == ["b"]
+
     def test_score_without_fit_or_gamma(self):
-        assert set(score_cell("x", None, METRICS["ece"]).values()) == {"", None}
-        plain = Summary(3, 0.0123, 0.001, None, None)
-        assert score_cell("x", plain, METRICS["ece"], fitted=True)["_x"] == "1.23 ± 0.10"
+        column = score_column("x", "", METRICS["ece"], fitted=True)
+        fields = ("mean", "std", "seeds", "temperature", "gamma_low", "gamma_high")
+        plain = dict(zip((f"x_{name}" for name in fields), (0.0123, 0.001, 3, *[math.nan] * 3), strict=True))
+        assert column.text(plain) == "1.23 ± 0.10"
+        assert column.text(dict.fromkeys(plain, math.nan)) == ""
 
     def test_parameters_in_brackets(self):
-        assert parameters_text(1.234, (0.0, 0.0)) == " (T 1.23)"
-        assert parameters_text(1.5, (-0.5, 0.25)) == f" ({G} {MINUS}0.5 to 0.25, T 1.50)"
-        assert parameters_text(None, (2.0, 2.0)) == f" ({G} 2)"
-        assert parameters_text(None, None) == ""
+        assert parameters_text(0.0, 0.0, 1.234) == " (T 1.23)"
+        assert parameters_text(-0.5, 0.25, 1.5) == f" ({G} {MINUS}0.5 to 0.25, T 1.50)"
+        assert parameters_text(2.0, 2.0, math.nan) == f" ({G} 2)"
+        assert parameters_text(math.nan, math.nan, math.nan) == ""
 
     def test_seed_counts_that_differ_show_as_a_range(self):
-        counts = [Summary(n, 0.1, None, None, None) for n in (5, 3, 5)]
-        assert seeds_text([*counts, None]) == "3\N{EN DASH}5"
+        frame = pd.DataFrame(
+            [(5, 3, 5), (2, None, 2)], columns=["a_seeds", "b_seeds", "c_seeds"], dtype="Int64"
+        )
+        assert seed_texts(frame, "abc") == ["3\N{EN DASH}5", "2"]
 
     def test_spread_notes(self):
-        one, many = Summary(1, 0.1, None, None, None), Summary(4, 0.1, 0.1, None, None)
-        assert spread_note([one, one]).startswith("One seed")
-        assert spread_note([many]).endswith("over n seeds.")
-        assert spread_note([one, many]).endswith("none is given for a setting with one seed.")
+        frame = pd.DataFrame([(1, 4), (1, None)], columns=["one_seeds", "many_seeds"], dtype="Int64")
+        assert spread_note(frame, ["one"]).startswith("One seed")
+        assert spread_note(frame, ["many"]).endswith("over n seeds.")
+        assert spread_note(frame, ["one", "many"]).endswith("none is given for a setting with one seed.")
 
-    def test_footnotes_are_numbered_once(self, papers):
-        footnotes = Footnotes()
-        assert [footnotes.mark(text) for text in ("a", "", "b", "a")] == [" †1", "", " †2", " †1"]
-        assert footnotes.notes() == ["†1 As printed; a.", "†2 As printed; b."]
-        paper = papers["M20", "cifar10", "resnet50", "mmce", "ts", "ece", "s99_accuracy"]
-        assert printed_text(paper, Footnotes(), fitted=True) == "100"
-        paper = papers["M20", "cifar10", "resnet110-bottleneck", "ce", "ts", "ece", "s99_accuracy"]
-        assert printed_text(paper, Footnotes(), fitted=True) == "97.39 †1"
+    def test_footnotes_are_numbered_once_in_reading_order(self):
+        frame = pd.DataFrame([("a", ""), (None, "b"), ("c", "a")], columns=["_x_note", "_y_note"])
+        marks = footnote_marks(frame)
+        assert marks == {"": "", "a": " †1", "b": " †2", "c": " †3"}
+        assert footnotes(marks)[:2] == ["†1 As printed; a.", "†2 As printed; b."]
+
+    def test_printed_numbers_keep_their_digits(self, papers):
+        printed = printed_scores(papers, "M20")["_text"]
+        assert printed["cifar10", "resnet50", "mmce", "ts", "ece", "s99_accuracy"] == "100"
+        assert printed["cifar10", "resnet50", "ce", "ts", "ece", "ece"] == "1.35 (T 2.50)"
+        row = {"x_mean": 0.9739, "_x_text": "97.39", "_x_note": "doubtful"}
+        assert printed_text(row, "x", {"doubtful": " †1"}) == "97.39 †1"
+        assert printed_text({"x_mean": math.nan}, "x", {}) == ""
 
     @pytest.mark.parametrize(
         ("higher", "marks"), [(True, [0, None, 1, 1]), (False, [1, None, 0, 0])], ids=["highest", "lowest"]
     )
     def test_best_means_are_marked(self, higher, marks):
         metric = replace(METRICS["ece"], decimals=1, higher_is_better=higher)
-        means = (0.5, None, 0.70001, 0.7)
-        rows = [cell("x", "", ("mean", "best"), (mean, None)) for mean in means]
-        mark_best([(row, "x") for row in rows], metric)
-        assert [row["x_best"] for row in rows] == marks
+        frame = pd.DataFrame({"group": "a", "x_mean": [0.5, None, 0.70001, 0.7]})
+        mark_best(frame, ["x"], metric, by=["group"])
+        assert [None if pd.isna(mark) else mark for mark in frame["x_best"]] == marks
+
+    def test_keys_of_a_row_compete_and_groups_do_not(self):
+        frame = pd.DataFrame({"group": ["a", "b"], "x_mean": [0.1, 0.4], "y_mean": [0.2, 0.3]})
+        mark_best(frame, ["x", "y"], METRICS["ece"], by=["group"])
+        assert frame[["x_best", "y_best"]].to_numpy().tolist() == [[1, 0], [0, 1]]

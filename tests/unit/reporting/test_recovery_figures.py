@@ -39,10 +39,10 @@ def draw(results, name, dataset_model=""):
 
 
 def mean_score(results, loss, method, metric):
-    scores = Sources(results, SETTINGS).scores
+    means = Sources(results, SETTINGS).scores["mean"]
     return next(
-        score.mean
-        for (dataset, _, found, used, _, name), score in scores.items()
+        mean
+        for (dataset, _, found, used, _, name), mean in means.items()
         if (dataset, found, used, name) == ("gauss-3", loss, method, metric)
     )
 

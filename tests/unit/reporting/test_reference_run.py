@@ -5,9 +5,8 @@ import json
 import pytest
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.reporting.records.measurements import load_metrics, summarise
+from focalcal.reporting.records.measurements import load_metrics, sorted_settings, summarise
 from focalcal.reporting.statistics.comparisons import compare_methods
-from focalcal.reporting.statistics.wording import verdict
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_label, loss_order
 from focalcal.workflow.grid import build_grid
@@ -27,15 +26,15 @@ def headline_rows():
     cells = {}
     for dataset in CONFIGS:
         scores = summarise(load_metrics(REFERENCE / dataset / "tables" / "metrics.csv"))
-        for place in {key[:3] for key in scores}:
-            errors = [scores[*place, *fit, "ece"] for fit in FITS]
-            least = min(round(100 * error.mean, 2) for error in errors)
+        for place in sorted_settings(scores):
+            errors = [scores.loc[(*place, *fit, "ece")] for fit in FITS]
+            least = min(round(100 * error["mean"], 2) for error in errors)
             texts = [
-                f"{mark}{100 * error.mean:.2f} ± {100 * error.std:.2f}{mark}"
+                f"{mark}{100 * error['mean']:.2f} ± {100 * error['std']:.2f}{mark}"
                 for error in errors
-                for mark in ["**" if round(100 * error.mean, 2) == least else ""]
+                for mark in ["**" if round(100 * error["mean"], 2) == least else ""]
             ]
-            accuracy = f"{100 * scores[*place, 'none', '', 'accuracy'].mean:.1f}"
+            accuracy = f"{100 * scores['mean'][*place, 'none', '', 'accuracy']:.1f}"
             cells.setdefault(place[2], []).extend([accuracy, *texts])
     return [f"| {loss_label(loss)} | {' | '.join(cells[loss])} |" for loss in sorted(cells, key=loss_order)]
 
@@ -57,7 +56,7 @@ def comparison_rows():
                 cells = [title, losses, METRICS[criterion].name, METRICS[metric].name, str(compared.runs)]
                 cells += [sizes[0], f"{sizes[1]} to {sizes[2]}", f"{compared.wins} / {compared.losses}"]
                 p_value = "<0.001" if compared.p_value < 0.001 else f"{compared.p_value:.3f}"
-                rows.append(f"| {' | '.join([*cells, p_value, verdict(compared)])} |")
+                rows.append(f"| {' | '.join([*cells, p_value, compared.verdict])} |")
     return rows
 
 

@@ -7,9 +7,7 @@ from scipy.optimize import minimize
 from focalcal.theory.checks_m20 import linear_model_checks
 from focalcal.theory.linear_model import (
     draw_sample,
-    experiment_rows,
     fit_linear_models,
-    history_rows,
     misclassified_confidences,
     run_experiment,
 )
@@ -66,8 +64,7 @@ def test_experiment_tables():
         linear_model_seeds=(0, 1),
         linear_model_spreads=(0.5,),
     )
-    experiment = run_experiment(settings)
-    rows = experiment_rows(experiment)
+    rows, history = run_experiment(settings)
     assert [(row["loss"], row["seed"]) for row in rows] == [
         ("ce", 0),
         ("ce", 1),
@@ -75,7 +72,6 @@ def test_experiment_tables():
         ("focal-1", 1),
     ]
     assert rows[0]["weight_norm"] > rows[2]["weight_norm"]
-    history = history_rows(experiment)
     assert history[0]["step"] == 1
     assert {row["loss"] for row in history} == {"ce", "focal-1"}
 

@@ -124,7 +124,7 @@ def test_tables():
     ("arguments", "message"),
     [
         ((-1.0, 3), r"^gamma must be above -1, got -1\.0"),
-        ((-2.0, 3), r"^gamma must be at least -1, got -2\.0"),
+        ((-2.0, 3), r"^gamma must be above -1, got -2\.0"),
         ((1.0, 1), r"^classes must be at least 2, got 1"),
         ((1.0, 11), r"^classes must be at most 10, got 11"),
         ((1.0, 2.5), r"^classes must be a whole number, got 2\.5"),

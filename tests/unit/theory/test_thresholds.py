@@ -6,11 +6,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from focalcal.theory.gamma_star import gamma_star, gamma_star_inverse, gradient_ratio
 from focalcal.theory.psi import psi, psi_inverse
 from focalcal.theory.tables import gamma_star_rows, overconfidence_rows, threshold_rows
 from focalcal.theory.thresholds import (
     confidence_region,
+    gamma_star,
     largest_overconfident_gamma,
     largest_overconfident_gamma_near_uniform,
     minimiser_confidence,
@@ -119,15 +119,10 @@ def test_gamma_star_solves_its_equation(p0):
         a, b = 1 - mp.mpf(p0), mp.mpf(p0) * mp.log(mp.mpf(p0))
         exact = a / b + mp.lambertw(-(a ** (1 - a / b)) / b * mp.log(a), -1).real / mp.log(a)
         assert gamma == pytest.approx(float(exact), rel=1e-9)
-    assert gamma_star_inverse(gamma) == pytest.approx(p0, rel=1e-9)
+    assert underconfidence_threshold(gamma) == pytest.approx(p0, rel=1e-9)
     above = np.linspace(p0, 1, 50)[1:]
-    assert (gradient_ratio(above, gamma) < 1).all()
-    assert (gradient_ratio(np.linspace(p0 / 50, p0, 50)[:-1], gamma) > 1).all()
-
-
-def test_gradient_ratio_is_phi():
-    p = np.linspace(0, 1, 11)
-    assert (gradient_ratio(p, 3.0) == phi(p, 3.0)).all()
+    assert (phi(above, gamma) < 1).all()
+    assert (phi(np.linspace(p0 / 50, p0, 50)[:-1], gamma) > 1).all()
 
 
 def test_tables():

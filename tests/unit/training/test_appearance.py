@@ -34,14 +34,6 @@ def test_order_is_the_catalogue_s_then_the_numbers_then_unknown_losses():
     ]
 
 
-@pytest.mark.parametrize(
-    ("loss", "gamma"),
-    [("ce", 0.0), ("focal-3", 3.0), ("focal-3+ls-0.1", None), ("flsd-53", None), ("mine", None)],
-)
-def test_gamma_of_focal_loss_on_hard_labels(loss, gamma):
-    assert appearance.plain_focal_gamma(loss) == gamma
-
-
 def test_smoothed_losses():
     assert [appearance.is_smoothed(loss) for loss in ("ls-0.1", "focal-1+ls-0.1", "ce", "mine")] == [
         *(True, True, False, False)
@@ -56,3 +48,10 @@ def test_styles_do_not_depend_on_the_order_and_are_told_apart_without_colour():
     assert len({style.marker for style in styles.values()}) == len(losses)
     shades = [styles[f"focal-{gamma}"].color for gamma in (1, 7)]
     assert shades == [appearance.GAMMA_SHADES[0], appearance.GAMMA_SHADES[-1]]
+
+
+def test_shades_are_for_focal_losses_with_a_fixed_gamma_on_hard_labels():
+    losses = ["ce", "focal-3", "focal-3+ls-0.1", "flsd-53", "mine"]
+    styles = appearance.loss_styles(losses)
+    assert [loss for loss in losses if styles[loss].color in appearance.GAMMA_SHADES] == ["focal-3"]
+    assert styles["ce"] == appearance.CROSS_ENTROPY_STYLE

@@ -2,11 +2,10 @@ import numpy as np
 import torch
 
 from focalcal.data.prepared import PreparedData
-from focalcal.training.augment import crop_and_flip
 from focalcal.training.batches import (
     EpochDraw,
+    crop_and_flip,
     derived_seed,
-    evaluation_batches,
     resident_split,
     training_batches,
 )
@@ -52,7 +51,7 @@ def test_no_padding_and_no_flip_is_the_identity():
 def test_evaluation_inputs_are_normalised_channels_last():
     data = image_data()
     split = resident_split(data, data.val_indices, CPU)
-    (inputs,) = evaluation_batches(split, 10)
+    inputs = split.normalised(split.inputs)
     expected = (data.inputs[data.val_indices] / 255 - data.mean[:, None, None]) / data.std[:, None, None]
     np.testing.assert_allclose(inputs.numpy(), expected, rtol=0, atol=2e-6)
     assert inputs.is_contiguous(memory_format=torch.channels_last)
@@ -114,5 +113,5 @@ def test_features_pass_through():
         np.zeros(2, dtype=np.float32),
         np.ones(2, dtype=np.float32),
     )
-    (inputs,) = evaluation_batches(resident_split(data, data.val_indices, CPU), 4)
-    assert inputs.tolist() == [[6, 7], [8, 9]]
+    split = resident_split(data, data.val_indices, CPU)
+    assert split.normalised(split.inputs).tolist() == [[6, 7], [8, 9]]

@@ -59,6 +59,7 @@ def test_ids_are_parsed(loss_id, kind, gamma, epsilon):
         ("mmce", None),
         ("dual-focal-2", None),
         ("inverse-focal-2", None),
+        ("somebody's loss", None),
     ],
 )
 def test_training_gamma(loss_id, gamma):

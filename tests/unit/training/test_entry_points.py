@@ -17,7 +17,7 @@ from focalcal.common.errors import UserError
 from focalcal.data import prepared
 from focalcal.training import devices
 from focalcal.training.logits import dump_logits, load_model
-from focalcal.training.spec import spec_from_dict
+from focalcal.training.recipes import spec_from_dict
 from workflow_scripts import dump_logits as dump_program
 from workflow_scripts import train as train_program
 
@@ -98,7 +98,7 @@ def test_training_imports_stay_in_their_room(tiny_run):
     )
     assert [path for path in code if not path.startswith(allowed)] == []
     assert "focalcal/common/messages.py" not in code, "the wording of a message must not train a run again"
-    assert "focalcal/training/models/residual.py" in code, "lazily imported models count too"
+    assert "focalcal/training/models/torchvision_models.py" in code, "lazily imported models count too"
 
 
 def test_killed_and_uninterrupted_runs_give_the_same_bits(server, tiny_run):

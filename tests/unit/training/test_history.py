@@ -1,12 +1,17 @@
-import csv
-import io
 import math
 
 import pytest
 import torch
 
-from focalcal.training.history import COLUMNS, gradient_quantiles, history_csv, snapshot_bins, split_metrics
-from focalcal.training.recorder import EpochRecorder, GradientNormProbe
+from focalcal.common.csv_rows import read_rows, write_rows
+from focalcal.training.history import (
+    COLUMNS,
+    EpochRecorder,
+    GradientNormProbe,
+    gradient_quantiles,
+    snapshot_bins,
+    split_metrics,
+)
 
 PROBS = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.3, 0.7]], dtype=torch.float64)
 LABELS = torch.tensor([0, 1, 0, 1])
@@ -62,9 +67,10 @@ def test_reliability_bins():
     assert bins["accuracy"] == pytest.approx([0, 0, 0, 1, 1])
 
 
-def test_csv_has_all_columns_and_empty_cells():
-    text = history_csv([{"epoch": 1, "val_loss": 0.1, "val_nll_incorrect": None, "gammas": "1 2"}])
-    (row,) = csv.DictReader(io.StringIO(text))
+def test_csv_has_all_columns_and_empty_cells(tmp_path):
+    measured = {"epoch": 1, "val_loss": 0.1, "val_nll_incorrect": None, "gammas": "1 2"}
+    write_rows(tmp_path / "history.csv", [measured], COLUMNS)
+    (row,) = read_rows(tmp_path / "history.csv")
     assert tuple(row) == COLUMNS
     assert (row["epoch"], row["val_loss"], row["val_nll_incorrect"], row["test_loss"]) == ("1", "0.1", "", "")
 

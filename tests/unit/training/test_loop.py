@@ -9,9 +9,7 @@ from focalcal.data.prepared import PreparedData
 from focalcal.training import loop
 from focalcal.training.checkpoint import CheckpointFile
 from focalcal.training.loop import Trainer, TrainingInterruptedError
-from focalcal.training.recipes import Recipe
-from focalcal.training.record import training_record
-from focalcal.training.spec import RunSpec
+from focalcal.training.recipes import Recipe, RunSpec
 
 CPU = torch.device("cpu")
 RECIPE = Recipe(
@@ -172,7 +170,7 @@ def test_divergence_keeps_the_last_good_epoch(tmp_path):
     )
     assert same(weights(good), weights(result))
     assert len(result.history) == 2
-    record = training_record(result, CPU)
+    record = result.record(CPU)
     assert (record["status"], record["epochs"]) == ("diverged", 2)
 
 
@@ -308,7 +306,7 @@ def test_images_train_channels_last():
 
 def test_record_of_a_run():
     result = trainer().run()
-    record = training_record(result, CPU)
+    record = result.record(CPU)
     assert record["status"] == "ok"
     assert record["message"] is None
     assert record["parameters"] == 4 * 256 + 256 + 256 * 256 + 256 + 256 * 3 + 3

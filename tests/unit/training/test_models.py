@@ -62,7 +62,7 @@ def test_perceptron_takes_features():
 
 
 def test_shortcut_without_parameters_keeps_every_second_pixel():
-    from focalcal.training.models.residual import PaddedShortcut  # noqa: PLC0415 (torchvision only here)
+    from focalcal.training.models.torchvision_models import PaddedShortcut  # noqa: PLC0415 (torchvision only here)
 
     images = torch.arange(32.0).reshape(1, 2, 4, 4)
     result = PaddedShortcut(3, 2)(images)

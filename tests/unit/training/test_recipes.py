@@ -6,8 +6,13 @@ import yaml
 
 from focalcal.common.errors import UserError
 from focalcal.data import registry
-from focalcal.training.recipes import AdaFocalSettings, check_recipe, learning_rate, recipe_from_dict
-from focalcal.training.spec import spec_from_dict
+from focalcal.training.recipes import (
+    AdaFocalSettings,
+    check_recipe,
+    learning_rate,
+    recipe_from_dict,
+    spec_from_dict,
+)
 
 ROOT = Path(__file__).parents[3]
 RECIPES = yaml.safe_load((ROOT / "configs" / "recipes.yaml").read_text("utf-8"))["recipes"]

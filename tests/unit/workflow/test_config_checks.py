@@ -191,4 +191,4 @@ def test_a_dataset_of_ones_own_that_no_run_uses_may_wait_for_its_files():
 def test_a_run_that_is_not_configured_is_named():
     grid = build_grid(merged_config(), ROOT)
     with pytest.raises(UserError, match="gauss-3/mlp/adafocal/seed1 is not a run of this configuration"):
-        grid["gauss-3", "mlp", "adafocal", 1]
+        grid["gauss-3/mlp/adafocal/seed1"]

@@ -123,7 +123,7 @@ def test_a_recipe_takes_defaults():
     config = merged_config()
     del config["recipes"]["recovery"]["threads"]
     grid = build_grid(config, ROOT)
-    run = grid["gauss-3", "mlp", "ce", 1]
+    run = grid["gauss-3/mlp/ce/seed1"]
     assert (grid.recipe(run).threads, grid.recipe(run).epochs) == (1, 20)
     assert "threads" not in grid.training_spec(run)["recipe"]
 

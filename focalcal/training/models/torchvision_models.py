@@ -1,10 +1,13 @@
-"""Residual networks for small images from torchvision's blocks: He's CIFAR nets, a wide one, bottlenecks."""
+"""Networks for small images from torchvision's blocks: He's CIFAR ResNets, wide, bottleneck, DenseNet."""
+
+from functools import partial
 
 from torch import Tensor, nn
 
 import focalcal.training.torchvision_shim  # noqa: F401 (must come before torchvision)
 
 # isort: split
+from torchvision.models.densenet import DenseNet
 from torchvision.models.resnet import BasicBlock, Bottleneck, ResNet
 
 HE_WIDTHS = (16, 32, 64)
@@ -26,14 +29,12 @@ class ThreeStageResNet(nn.Module):
         self.stem = nn.Sequential(
             nn.Conv2d(channels, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True)
         )
-        stages, width = [], 16
-        for index, next_width in enumerate(widths):
-            stride = 1 if index == 0 else 2
-            stages.append(_stage(width, next_width, blocks, stride, has_projections=has_projections))
-            width = next_width
-        self.stages = nn.Sequential(*stages)
+        steps = zip((16, *widths[:-1]), widths, (1, 2, 2), strict=True)
+        self.stages = nn.Sequential(
+            *(_stage(*step, blocks, has_projections=has_projections) for step in steps)
+        )
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.classifier = nn.Linear(width, classes)
+        self.classifier = nn.Linear(widths[-1], classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -76,7 +77,16 @@ def bottleneck_resnet(layers: list[int], input_shape: tuple[int, ...], classes: 
     return model
 
 
-def _stage(width: int, next_width: int, blocks: int, stride: int, *, has_projections: bool) -> nn.Sequential:
+def densenet121(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return DenseNet-121 whose stem is one 3 x 3 convolution of stride 1, without batch norm or pooling."""
+    model = DenseNet(growth_rate=32, block_config=(6, 12, 24, 16), num_init_features=64, num_classes=classes)
+    model.features.conv0 = nn.Conv2d(input_shape[0], 64, 3, padding=1, bias=False)
+    nn.init.kaiming_normal_(model.features.conv0.weight)
+    del model.features.norm0, model.features.relu0, model.features.pool0
+    return model
+
+
+def _stage(width: int, next_width: int, stride: int, blocks: int, *, has_projections: bool) -> nn.Sequential:
     shortcut = None
     if stride != 1 or width != next_width:
         shortcut = (
@@ -86,3 +96,12 @@ def _stage(width: int, next_width: int, blocks: int, stride: int, *, has_project
         )
     first = BasicBlock(width, next_width, stride, shortcut)
     return nn.Sequential(first, *(BasicBlock(next_width, next_width) for _ in range(blocks - 1)))
+
+
+BUILDERS = {
+    **{f"resnet{depth}": partial(he_resnet, depth) for depth in (8, 20, 44, 110)},
+    "resnet50": partial(bottleneck_resnet, [3, 4, 6, 3]),
+    "resnet110-bottleneck": partial(bottleneck_resnet, [3, 4, 26, 3]),
+    "wrn-26-10": wide_resnet_26_10,
+    "densenet121": densenet121,
+}
