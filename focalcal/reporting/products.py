@@ -51,8 +51,6 @@ PAGES = {
 }
 """The pages of the report with their titles."""
 SCOPES = ("all", "dataset and model")
-STAGES = ("reporting", "recovery", "theory")
-"""The figures of one stage are drawn by one job."""
 SUFFIXES = {"table": ("csv", "md", "tex", "html"), "figure": ("png", "pdf")}
 _FOLDERS = {"table": "tables", "figure": "figures"}
 _PACKAGE = Path(__file__).parent
@@ -73,11 +71,10 @@ class Product:
     """Position on the page."""
     heading: str
     caption: str
-    inputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
     """Names from `INPUTS`."""
     scope: str = "all"
     """all: made once; dataset and model: made for each pair."""
-    stage: str = "reporting"
     when: str = ""
     """A condition of `Layout` under which it is made; always, if empty."""
 
@@ -85,13 +82,17 @@ class Product:
         for value, allowed in (
             (self.page, PAGES),
             (self.scope, SCOPES),
-            (self.stage, STAGES),
             *((n, INPUTS) for n in self.inputs),
         ):
             if value not in allowed:
                 raise ValueError(
                     f"{self.module}: {self.name} declares {value!r}; allowed: {', '.join(allowed)}"
                 )
+
+    @property
+    def stage(self) -> str:
+        """Return the stage it belongs to; the figures of one stage are drawn by one job."""
+        return self.page if self.page in {"recovery", "theory"} else "reporting"
 
     def stem(self, dataset_model: str = "") -> str:
         """Return its path without suffix, relative to the results folder."""

@@ -1,6 +1,6 @@
 """Predictions over a one-dimensional input beside the true posterior, in the layout of C21 Fig. 3."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,6 @@ class InputLine:
     "true posterior (nats) and ECE are means over n seeds; no method changes the error.",
     inputs=("runs", "metrics", "recovery", "logits", "data", "data_records"),
     scope="dataset and model",
-    stage="recovery",
     when="one-dimensional",
 )
 def recovery_curves(sources: Sources) -> Figure | None:
@@ -73,9 +72,7 @@ def recovery_curves(sources: Sources) -> Figure | None:
     drawn = Figure(figsize=(2.15 * (1 + len(found)), 6.4))
     drawn.suptitle(setting_title(sources.dataset_model, map(len, found.values())))
     axes = drawn.subplots(len(ROWS), 1 + len(found), squeeze=False, sharex=True)
-    _densities(axes[0, 0], line, sources.data_records[dataset]["spec"])
-    _true_posterior(axes[1, 0], line)
-    _class_key(axes[2, 0], line.posterior.shape[1])
+    _problem_column(axes[:, 0], line, sources.data_records[dataset]["spec"])
     for column, loss in enumerate(sorted(found, key=loss_order), start=1):
         run, record = found[loss][0]
         probabilities = predictions_over_line(line, sources.logits_path(run), record)
@@ -83,7 +80,8 @@ def recovery_curves(sources: Sources) -> Figure | None:
             axis.set(xlim=(line.x[0], line.x[-1]), ylim=(-0.02, 1.42), yticks=[0, 0.5, 1])
             identity = method == "psi" and record["run"]["gamma"] == 0
             if method in probabilities and not identity:
-                _probabilities_over_x(axis, line, probabilities[method])
+                _class_lines(axis, line.x, line.posterior, linestyle="--", linewidth=1)
+                _class_lines(axis, line.x, probabilities[method])
                 text = _score_text(sources, (dataset, model, loss), method, record["bins"])
                 axis.text(0.98, 0.985, text, transform=axis.transAxes, ha="right", va="top", fontsize=7)
             else:
@@ -131,50 +129,32 @@ def predictions_over_line(line: InputLine, path: Path, record: Mapping[str, Any]
 
 def _score_text(sources: Sources, setting: tuple[str, str, str], method: str, bins: int) -> str:
     """Return the mean scores of one panel."""
-
-    def mean(metric: str, method: str = method) -> float:
-        return sources.scores["mean"][*setting, method, ROWS[method], metric]
-
-    lines = [f"KL {mean('kl_posterior'):.4f}", f"{METRICS['ece'].label} {100 * mean(f'ece_{bins}'):.2f} %"]
+    means, fit = sources.scores["mean"], (*setting, method, ROWS[method])
+    kl, ece = means[*fit, "kl_posterior"], means[*fit, f"ece_{bins}"]
+    text = f"KL {kl:.4f}\n{METRICS['ece'].label} {100 * ece:.2f} %"
     if method == "none":
-        lines.insert(0, f"{METRICS['error'].name} {100 * mean('error'):.1f} %")
-    return "\n".join(lines)
+        text = f"{METRICS['error'].name} {100 * means[*fit, 'error']:.1f} %\n{text}"
+    return text
 
 
-def _probabilities_over_x(axis: Axes, line: InputLine, probabilities: NDArray[np.float64]) -> None:
-    for color, truth, prediction in zip(_class_colors(line), line.posterior.T, probabilities.T, strict=True):
-        axis.plot(line.x, truth, color=color, linestyle="--", linewidth=1.0)
-        axis.plot(line.x, prediction, color=color, linewidth=1.6)
-
-
-def _densities(axis: Axes, line: InputLine, spec: Mapping[str, Any]) -> None:
-    """Draw the joint densities of the classes of a Gaussian problem, and their sum."""
-    problem = PROBLEMS[spec["entry"].get("base", spec["name"])]
-    classes = problem(spec["parameters"]["noise"])
-    prior = 1 / len(classes.means)
-    joint = [
-        prior * np.exp(-0.5 * ((line.x - mean[0]) / std) ** 2) / (std * np.sqrt(2 * np.pi))
-        for mean, std in zip(classes.means, classes.stds, strict=True)
-    ]
-    for color, values in zip(_class_colors(line), joint, strict=True):
-        axis.plot(line.x, values, color=color)
-    axis.plot(line.x, np.sum(joint, axis=0), color=BLACK, linestyle=":")
-    axis.set(ylim=(0, None), ylabel="density", title="p(x, y), dotted p(x)")
-
-
-def _true_posterior(axis: Axes, line: InputLine) -> None:
-    for color, truth in zip(_class_colors(line), line.posterior.T, strict=True):
-        axis.plot(line.x, truth, color=color, linestyle="--")
-    axis.set(ylim=(-0.02, 1.42), yticks=[0, 0.5, 1], ylabel="probability", title="true p(y | x)")
-
-
-def _class_key(axis: Axes, classes: int) -> None:
-    axis.axis("off")
-    lines = [Line2D([], [], color=CLASS_COLORS[k % len(CLASS_COLORS)]) for k in range(classes)]
+def _problem_column(axes: Sequence[Axes], line: InputLine, spec: Mapping[str, Any]) -> None:
+    """Draw the joint densities of the classes with their sum, the true posterior, and the legend."""
+    density, posterior, key = axes
+    classes = PROBLEMS[spec["entry"].get("base", spec["name"])](spec["parameters"]["noise"])
+    standard = (line.x[:, np.newaxis] - classes.means[:, 0]) / classes.stds
+    joint = np.exp(-0.5 * standard**2) / (classes.stds * np.sqrt(2 * np.pi)) / len(classes.means)
+    lines = _class_lines(density, line.x, joint)
+    density.plot(line.x, joint.sum(axis=1), color=BLACK, linestyle=":")
+    density.set(ylim=(0, None), ylabel="density", title="p(x, y), dotted p(x)")
+    _class_lines(posterior, line.x, line.posterior, linestyle="--")
+    posterior.set(ylim=(-0.02, 1.42), yticks=[0, 0.5, 1], ylabel="probability", title="true p(y | x)")
+    key.axis("off")
     lines += [Line2D([], [], color=GREY), Line2D([], [], color=GREY, linestyle="--")]
-    names = [*(f"class {k}" for k in range(classes)), "prediction", "true posterior"]
-    axis.legend(lines, names, loc="center left")
+    names = [*(f"class {number}" for number in range(len(classes.means))), "prediction", "true posterior"]
+    key.legend(lines, names, loc="center left")
 
 
-def _class_colors(line: InputLine) -> list[str]:
-    return [CLASS_COLORS[k % len(CLASS_COLORS)] for k in range(line.posterior.shape[1])]
+def _class_lines(axis: Axes, x: NDArray, values: NDArray, **options: Any) -> list[Line2D]:
+    """Draw one line per class over x, values (n, k), and return the lines."""
+    axis.set_prop_cycle(color=CLASS_COLORS)
+    return axis.plot(x, values, **options)

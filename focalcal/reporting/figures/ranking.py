@@ -1,5 +1,7 @@
 """The critical-difference diagram (Demsar 2006): average ranks, and which of them no test separates."""
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -8,15 +10,16 @@ from focalcal.reporting.figures.style import BLACK, GREY, message_figure, method
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import ranking_of
-from focalcal.reporting.statistics.tests import Ranking
 from focalcal.training.appearance import loss_label, loss_order
 
-ROW = 0.21
-"""Height of a line of names, in inches."""
-BAR = 0.13
-"""Distance of the bars that join combinations, in inches."""
+WIDTH = 8.4
+"""Width of the figure; this and the other sizes are in inches."""
 TOP = 0.75
-"""Height of what is above the axis of ranks, in inches."""
+"""Height of what is above the axis of ranks."""
+BAR = 0.13
+"""Distance of the bars that join combinations."""
+ROW = 0.21
+"""Height of a line of names."""
 TOO_FEW = (
     "Too little to rank: at least 3 combinations and 2 blocks (dataset, model, seed) must be comparable."
 )
@@ -37,86 +40,65 @@ def critical_difference(sources: Sources) -> Figure:
         return message_figure(TOO_FEW)
     ranked = {name.split(" / ")[0] for name in ranking.methods}
     omitted = sorted(set(sources.metrics["loss"]) - ranked, key=loss_order)
-    count = len(ranking.methods)
-    half = (count + 1) // 2
-    levels = _clique_levels(ranking)
-    bars = BAR * (max(levels, default=-1) + 1)
-    height = TOP + bars + 0.25 + ROW * (half + bool(omitted))
-    drawn = Figure(figsize=(8.4, height))
-    axis = drawn.subplots(gridspec_kw={"left": 0, "right": 1, "bottom": 0, "top": 1})
-    axis.axis("off")
-    span = count - 1
-    # Ranks take the middle of the figure; names stand on both sides.
-    axis.set(xlim=(1 - 0.62 * span, count + 0.62 * span), ylim=(height, 0))
-    _rank_axis(axis, count)
-    _difference_bar(axis, ranking, METRICS[sources.metric].heading)
-    for level, ranks in zip(levels, _clique_ranks(ranking), strict=True):
-        ends = [min(ranks) - 0.05, max(ranks) + 0.05]
-        y = TOP + 0.12 + BAR * level
-        axis.plot(ends, [y, y], color=BLACK, linewidth=3.2, solid_capstyle="round")
-    for index, (name, rank) in enumerate(zip(ranking.methods, ranking.average_ranks, strict=True)):
-        left = index < half
-        row = index if left else count - 1 - index
-        end = 1 - 0.06 * span if left else count + 0.06 * span
-        _leader(axis, name, rank, (end, TOP + bars + 0.3 + ROW * row), left=left)
+    count, ranks = len(ranking.methods), dict(zip(ranking.methods, ranking.average_ranks, strict=True))
+    bars = _clique_bars([[ranks[name] for name in group] for group in ranking.cliques])
+    names_from = 0.3 + BAR * (1 + max((level for level, _, _ in bars), default=-1))
+    depth = names_from + ROW * ((count + 1) // 2 + bool(omitted))
+    drawn = Figure(figsize=(WIDTH, TOP + depth))
+    axis = drawn.subplots()
+    axis.set(xlim=(1, count), ylim=(depth, 0), yticks=[])
+    axis.grid(visible=False)
+    axis.spines[["left", "bottom"]].set_visible(False)
+    axis.spines.top.set_visible(True)
+    axis.xaxis.tick_top()
+    step = max(1, round((count - 1) / 8))
+    axis.set_xticks([*range(1, count - step // 2, step), count])
+    metric = METRICS[sources.metric].heading
+    text = f"average rank by test {metric}, 1 is best; critical difference {ranking.critical_difference:.2f}"
+    axis.text(1, -0.5, f"{text} ({ranking.blocks} blocks)", fontsize=8)
+    half = ranking.critical_difference / 2
+    axis.errorbar(1 + half, -0.42, xerr=half, color=BLACK, elinewidth=1, capsize=3, clip_on=False)
+    for level, start, end in bars:
+        y = 0.12 + BAR * level
+        look = {"color": BLACK, "linewidth": 3.2, "solid_capstyle": "round", "clip_on": False}
+        axis.plot([start - 0.05, end + 0.05], [y, y], **look)
+    for index, (name, rank) in enumerate(ranks.items()):
+        _leader(
+            axis, name, rank, names_from + ROW * min(index, count - 1 - index), left=index < (count + 1) // 2
+        )
     if omitted:
         names = ", ".join(loss_label(loss) for loss in omitted)
         text = f"Not ranked, since not every dataset and model has it: {names}"
-        axis.text((1 + count) / 2, height - 0.1, text, ha="center", fontsize=8, color=GREY)
+        axis.text((1 + count) / 2, depth - 0.1, text, ha="center", fontsize=8, color=GREY)
     return drawn
 
 
-def _clique_ranks(ranking: Ranking) -> list[list[float]]:
-    """Return the average ranks of each group that the test cannot separate."""
-    ranks = dict(zip(ranking.methods, ranking.average_ranks, strict=True))
-    return [[ranks[name] for name in group] for group in ranking.cliques]
-
-
-def _clique_levels(ranking: Ranking) -> list[int]:
-    """Return the line on which each group's bar is drawn, so that overlapping bars do not touch."""
+def _clique_bars(cliques: Sequence[Sequence[float]]) -> list[tuple[int, float, float]]:
+    """Return the line, start and end of the bar of each group of ranks, such that no two bars touch."""
     ends: list[float] = []
-    levels = []
-    for ranks in _clique_ranks(ranking):
-        level = next((i for i, end in enumerate(ends) if end < min(ranks) - 0.15), len(ends))
-        if level == len(ends):
-            ends.append(0.0)
-        ends[level] = max(ranks)
-        levels.append(level)
-    return levels
+    bars = []
+    for ranks in cliques:
+        start, end = min(ranks), max(ranks)
+        level = next((i for i, taken in enumerate(ends) if taken < start - 0.15), len(ends))
+        ends[level : level + 1] = [end]
+        bars.append((level, start, end))
+    return bars
 
 
-def _rank_axis(axis: Axes, count: int) -> None:
-    axis.plot([1, count], [TOP, TOP], color=BLACK, linewidth=1)
-    step = max(1, round((count - 1) / 8))
-    for rank in [*range(1, count - step // 2, step), count]:
-        axis.plot([rank, rank], [TOP, TOP - 0.06], color=BLACK, linewidth=1)
-        axis.text(rank, TOP - 0.09, str(rank), ha="center", va="bottom", fontsize=8)
-
-
-def _difference_bar(axis: Axes, ranking: Ranking, metric: str) -> None:
-    end, y = 1 + ranking.critical_difference, TOP - 0.42
-    text = (
-        f"average rank by test {metric}, 1 is best; critical difference {ranking.critical_difference:.2f} "
-        f"({ranking.blocks} blocks)"
-    )
-    axis.plot([1, end], [y, y], color=BLACK, linewidth=1)
-    for x in (1, end):
-        axis.plot([x, x], [y - 0.04, y + 0.04], color=BLACK, linewidth=1)
-    axis.text(1, y - 0.08, text, ha="left", va="bottom", fontsize=8)
-
-
-def _leader(axis: Axes, name: str, rank: float, end: tuple[float, float], *, left: bool) -> None:
+def _leader(axis: Axes, name: str, rank: float, y: float, *, left: bool) -> None:
     """Draw the line from a rank down to its name, coloured and marked by calibrator."""
     loss, method = name.split(" / ")
-    style = method_style(method)
-    axis.plot([rank, rank, end[0]], [TOP, end[1], end[1]], color=GREY, linewidth=0.6)
-    axis.plot(rank, TOP, style.marker, color=style.color, markersize=4, clip_on=False)
-    axis.plot(*end, style.marker, color=style.color, markersize=5)
+    low, high = axis.get_xlim()
+    x = low - 0.06 * (high - low) if left else high + 0.06 * (high - low)
+    axis.plot([rank, rank, x], [0, y, y], color=GREY, linewidth=0.6, clip_on=False)
+    look = method_style(method).options(linestyle="", clip_on=False)
+    axis.plot([rank, x], [0, y], **look)
     axis.annotate(
         f"{loss_label(loss)}, {METHODS[method].label} ({rank:.1f})",
-        end,
+        (x, y),
         (-7 if left else 7, 0),
         textcoords="offset points",
+        annotation_clip=False,
         ha="right" if left else "left",
         va="center",
         fontsize=8,

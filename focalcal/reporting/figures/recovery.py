@@ -1,25 +1,25 @@
 """Recovery over seeds: distance to known posteriors and human labels, sample size, calibration with Psi."""
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.reliability import SIDES
-from focalcal.reporting.figures.scores import by_dataset_model, panels_by_loss, points_by_loss
+from focalcal.reporting.figures.scores import by_dataset_model, panels_by_loss, points_by_method
 from focalcal.reporting.figures.style import (
     GREY,
+    legend_below,
     message_figure,
     method_handle,
-    method_legend,
+    method_handles,
     method_style,
     panels,
     plain_log,
     setting_title,
 )
 from focalcal.reporting.products import figure, sweep_group
-from focalcal.reporting.records.measurements import SETTING, rows_of_fits
+from focalcal.reporting.records.measurements import RUN, rows_of_fits
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.recovery import PARADIGMS
 from focalcal.reporting.text import natural_order
@@ -37,7 +37,6 @@ COMPARED = (("none", ""), ("ts", "nll"), ("fts", "nll"), ("psi", ""))
     "fitted by log-loss, Ψ uses the training gamma. Large points are means over n seeds, small ones single "
     "seeds.",
     inputs=("metrics",),
-    stage="recovery",
     when="posterior known",
 )
 def posterior_distance(sources: Sources) -> Figure:
@@ -53,7 +52,6 @@ def posterior_distance(sources: Sources) -> Figure:
     "fitted by log-loss, Ψ uses the training gamma. Large points are means over n seeds, small ones single "
     "seeds.",
     inputs=("metrics",),
-    stage="recovery",
     when="human labels",
 )
 def human_distance(sources: Sources) -> Figure:
@@ -65,11 +63,10 @@ def _distance_figure(sources: Sources, metric: str, label: str) -> Figure:
     rows = rows_of_fits(sources.metrics, COMPARED, metric)
     if rows.empty:
         return message_figure("No available run has a posterior to compare with.")
-    drawn, axes = panels_by_loss(rows)
-    for axis, here in axes:
-        points_by_loss(axis, here, label, spread=False)
+    drawn, axes = panels_by_loss(rows, label, errorbar=None)
+    for axis, _ in axes:
         plain_log(axis, "x")
-    method_legend(drawn, [method for method, _ in COMPARED])
+    legend_below(drawn, method_handles(method for method, _ in COMPARED))
     return drawn
 
 
@@ -80,7 +77,6 @@ def _distance_figure(sources: Sources, metric: str, label: str) -> Figure:
     caption="Mean divergence KL(posterior || prediction) by number of training samples, one panel per loss. "
     "Lines are means over n seeds, bands their range. TS is fitted by log-loss.",
     inputs=("runs", "metrics", "data_records"),
-    stage="recovery",
     when="sample-size sweep",
 )
 def sample_size(sources: Sources) -> Figure:
@@ -94,9 +90,8 @@ def sample_size(sources: Sources) -> Figure:
     )
     # For cross-entropy Psi is the identity.
     rows = rows[(rows["method"] != "psi") | (rows["gamma"] != 0)]
-    swept = {
-        key: here for key, here in rows.groupby(["sweep", "model", "loss"]) if len(set(here["size"])) > 1
-    }
+    groups = rows.groupby(["sweep", "model", "loss"])
+    swept = {key: here for key, here in groups if len(set(here["size"])) > 1}
     if not swept:
         return message_figure("No loss was trained on two sizes of one dataset.")
     drawn, axes = panels(len(swept), width=3.3, height=3.0, sharey=True)
@@ -104,27 +99,17 @@ def sample_size(sources: Sources) -> Figure:
     for axis, key in zip(axes, order, strict=True):
         _size_panel(axis, swept[key])
     axes[0].set_ylabel("KL from true posterior (nats)")
-    method_legend(drawn, ["none", "ts", "psi"])
+    legend_below(drawn, method_handles(["none", "ts", "psi"]))
     return drawn
 
 
 def _size_panel(axis: Axes, rows: pd.DataFrame) -> None:
     """Draw one loss: a line per method over training sizes, and where Psi takes the lead."""
-    styles = {method: method_style(method) for method in dict.fromkeys(rows["method"])}
-    sns.lineplot(
-        rows,
-        x="size",
-        y="value",
-        hue="method",
-        style="method",
-        palette={method: style.color for method, style in styles.items()},
-        markers={method: style.marker for method, style in styles.items()},
-        dashes=False,
-        markeredgewidth=0,
-        errorbar=("pi", 100),
-        legend=False,
-        ax=axis,
-    )
+    for method, here in rows.groupby("method"):
+        style, values = method_style(method), here.groupby("size")["value"]
+        axis.plot(values.mean(), **style.options(markeredgewidth=0))
+        low, high = values.min(), values.max()
+        axis.fill_between(low.index, low, high, color=style.color, alpha=0.2, linewidth=0)
     base, (model, loss) = min(rows["dataset"], key=len), rows[["model", "loss"]].iloc[0]
     seeds = rows.groupby(["size", "method"]).size()
     axis.set_title(f"{setting_title(f'{base}/{model}', seeds)}\n{loss_label(loss)}")
@@ -147,12 +132,9 @@ def takeover(rows: pd.DataFrame) -> int | None:
     `rows` are those of one loss. None if Psi is not closer at the largest size.
     """
     means = rows.pivot_table(index="size", columns="method", values="value").reindex(columns=["psi", "ts"])
-    found = None
-    for size, mean in means.sort_index(ascending=False).iterrows():
-        if not mean["psi"] < mean["ts"]:
-            break
-        found = int(size)
-    return found
+    behind = means.index[~(means["psi"] < means["ts"])]
+    ahead = means.index[means.index > behind.max()] if len(behind) else means.index
+    return int(ahead[0]) if len(ahead) else None
 
 
 @figure(
@@ -163,7 +145,6 @@ def takeover(rows: pd.DataFrame) -> int | None:
     "(Standard: as trained; TS_FL: temperature fitted by focal loss; LS: label smoothing). Large points "
     "are medians over n seeds, bars join the quartiles, small points are single seeds.",
     inputs=("metrics",),
-    stage="recovery",
 )
 def paradigms(sources: Sources) -> Figure:
     """Return the ECE with and without Psi by training gamma."""
@@ -176,48 +157,25 @@ def paradigms(sources: Sources) -> Figure:
     if not found:
         return message_figure("No available run was trained with focal loss of one known gamma.")
     drawn, axes = panels(len(found), width=3.0, height=2.6)
-    styles = {side: method_style(method) for side, method in SIDES.items()}
     for axis, ((dataset_model, paradigm), rows) in zip(axes, found.items(), strict=True):
-        common = {
-            "x": "gamma",
-            "y": "value",
-            "hue": "side",
-            "hue_order": list(styles),
-            "palette": {side: style.color for side, style in styles.items()},
-            "legend": False,
-            "ax": axis,
-        }
-        sns.stripplot(rows, **common, dodge=True, jitter=False, size=3, alpha=0.5, linewidth=0)
-        sns.pointplot(
-            rows,
-            **common,
-            markers=[style.marker for style in styles.values()],
-            linestyle="none",
-            markersize=5,
-            markeredgewidth=0,
-            dodge=0.4,
-            estimator="median",
-            errorbar=("pi", 50),
-            err_kws={"linewidth": 1.4},
-        )
-        seeds = rows.groupby(["gamma", "side"]).size()
+        points_by_method(axis, rows, x="gamma", estimator="median", errorbar=("pi", 50))
+        seeds = rows.groupby(["gamma", "method"]).size()
         axis.set_title(f"{setting_title(dataset_model, seeds)}\n{paradigm}")
         axis.set(xlabel="training gamma", ylabel=METRICS["ece"].heading)
         axis.set_ylim(bottom=-0.02 * rows["value"].max())
-    method_legend(drawn, (), {side: method_handle(method) for side, method in SIDES.items()})
+    legend_below(drawn, {side: method_handle(method) for side, method in SIDES.items()})
     return drawn
 
 
 def _paradigm_rows(metrics: pd.DataFrame, methods: tuple[str, str]) -> pd.DataFrame:
-    """Return training gamma (as text), side and ECE (%) of one paradigm's test predictions."""
+    """Return the test ECE (%) of one paradigm by training gamma (as text), as methods `none` and `psi`."""
     rows = metrics[(metrics["split"] == "test") & metrics["metric"].str.startswith("ece_")]
-    before, after = (rows[rows["method"] == method] for method in methods)
     # Psi has the training gamma as its parameter.
-    gammas = after.set_index([*SETTING, "seed"])["gamma"]
-    sides = []
-    for side, part in zip(SIDES, (before, after), strict=True):
-        known = part.set_index([*SETTING, "seed"]).index
-        gamma = gammas.reindex(known).to_numpy()
-        sides.append(pd.DataFrame({"gamma": gamma, "side": side, "value": 100 * part["value"].to_numpy()}))
-    table = pd.concat(sides).dropna().sort_values("gamma")
-    return table.assign(gamma=table["gamma"].map(f"{GAMMA} = {{:g}}".format))
+    gammas = rows.loc[rows["method"] == methods[1], [*RUN, "gamma"]]
+    rows = rows[rows["method"].isin(methods)].drop(columns="gamma").merge(gammas, on=RUN).sort_values("gamma")
+    sides = dict(zip(methods, SIDES.values(), strict=True))
+    return rows.assign(
+        gamma=rows["gamma"].map(f"{GAMMA} = {{:g}}".format),
+        method=rows["method"].map(sides),
+        value=100 * rows["value"],
+    )

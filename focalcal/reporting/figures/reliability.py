@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from focalcal.reporting.figures.style import (
     BLACK,
     GREY,
     Style,
+    legend_below,
     message_figure,
     method_handle,
-    method_legend,
     method_style,
     setting_title,
 )
@@ -35,12 +36,11 @@ SIDES = {"without Ψ": "none", "with Ψ": "psi"}
 
 @dataclass(frozen=True)
 class Pooled:
-    """The bins of several runs of one loss and calibrator, float (bins,) each."""
+    """The bins of several runs of one loss and calibrator, float (bins,) each; NaN where a bin is empty."""
 
     runs: int
     count: NDArray[np.float64]
     confidence: NDArray[np.float64]
-    """Mean confidence of each bin, NaN where empty."""
     accuracy: NDArray[np.float64]
     ece: float
     """Mean over runs of each run's own ECE: pooling first would let errors of different runs cancel."""
@@ -58,11 +58,9 @@ class Pooled:
 
 def pool(bins: Sequence[Mapping[str, Any]]) -> Pooled:
     """Return the pooled bins of runs, each with count, confidence and accuracy per bin (None where empty)."""
-    count = np.array([run["count"] for run in bins], float)
-    confidence, accuracy = (
-        np.array([[0.0 if value is None else value for value in run[key]] for run in bins])
-        for key in ("confidence", "accuracy")
-    )
+    keys = ("count", "confidence", "accuracy")
+    arrays = np.array([[run[key] for run in bins] for key in keys], float)
+    count, confidence, accuracy = np.nan_to_num(arrays)
     total = count.sum(axis=0)
     with np.errstate(invalid="ignore"):
         pooled = [(count * values).sum(axis=0) / total for values in (confidence, accuracy)]
@@ -70,18 +68,16 @@ def pool(bins: Sequence[Mapping[str, Any]]) -> Pooled:
     return Pooled(len(bins), total, *pooled, float(errors.mean()))
 
 
-def accuracy_band(pooled: Pooled, *, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the 95 % bootstrap interval of each bin's accuracy over the test samples of one run.
+def accuracy_band(pooled: Pooled, *, seed: int = 0) -> NDArray[np.float64]:
+    """Return the 95 % bootstrap interval of each bin's accuracy over the test samples of one run, (2, bins).
 
     The runs share one test set, so that pooling them adds no samples: a bin counts with its mean number of
     samples per run. Resampling the outcomes of a bin with replacement is a binomial draw.
     """
     samples = np.maximum(1, np.rint(pooled.count / pooled.runs)).astype(int)
-    filled = pooled.count > 0
-    chance = np.where(filled, pooled.accuracy, 0.0).clip(0, 1)
+    chance = np.nan_to_num(pooled.accuracy).clip(0, 1)
     draws = np.random.default_rng(seed).binomial(samples, chance, (RESAMPLES, len(samples))) / samples
-    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
-    return np.where(filled, low, np.nan), np.where(filled, high, np.nan)
+    return np.where(pooled.count > 0, np.quantile(draws, (0.025, 0.975), axis=0), np.nan)
 
 
 @figure(
@@ -113,10 +109,10 @@ def reliability(sources: Sources) -> Figure:
     drawn = Figure(figsize=(1.8 * len(columns) + 0.6, 2.1 * len(losses) + 0.6))
     drawn.get_layout_engine().set(h_pad=0.02, w_pad=0.04)
     drawn.suptitle(setting_title(sources.dataset_model, (pooled.runs for pooled in cells.values())))
-    grid = drawn.add_gridspec(2 * len(losses), len(columns), height_ratios=[3, 1] * len(losses))
+    layout = {"squeeze": False, "sharex": True, "sharey": "row", "height_ratios": [3, 1] * len(losses)}
+    axes = drawn.subplots(2 * len(losses), len(columns), **layout)
     for row, loss in enumerate(losses):
-        for column, method in enumerate(columns):
-            upper, lower = (drawn.add_subplot(grid[2 * row + part, column]) for part in (0, 1))
+        for method, (upper, lower) in zip(columns, axes[2 * row : 2 * row + 2].T, strict=True):
             pooled = cells.get((loss, method))
             identity = METHODS[method].needs_training_gamma and gammas[loss] == 0
             if pooled is None or identity:
@@ -125,13 +121,15 @@ def reliability(sources: Sources) -> Figure:
                 text = f"{METHODS[method].label} is the identity" if identity else "does not apply"
                 upper.text(0.5, 0.5, text, ha="center", va="center", color=GREY, fontsize=8)
             else:
-                _diagram(upper, pooled, method)
-                _histogram(lower, pooled, method, tallest)
-                _label_outer(upper, lower, first=column == 0, last=row == len(losses) - 1)
-            if row == 0:
-                upper.set_title(METHODS[method].label, loc="center")
+                _diagram(upper, pooled, method_style(method))
+                _histogram(lower, pooled, method_style(method), tallest)
         place = {"xycoords": "axes fraction", "rotation": 270, "va": "center", "fontweight": "bold"}
         upper.annotate(loss_label(loss), (1.06, 0.5), **place)
+        axes[2 * row, 0].set_ylabel("accuracy")
+        axes[2 * row + 1, 0].set_ylabel("samples")
+    for method, top, bottom in zip(columns, axes[0], axes[-1], strict=True):
+        top.set_title(METHODS[method].label, loc="center")
+        bottom.set_xlabel("confidence")
     return drawn
 
 
@@ -144,7 +142,6 @@ def reliability(sources: Sources) -> Figure:
     "one column per training gamma. Open points: fewer than 20 samples per run.",
     inputs=("runs", "recovery"),
     scope="dataset and model",
-    stage="recovery",
 )
 def recovery_reliability(sources: Sources) -> Figure:
     """Return the diagrams of one dataset and model with and without Psi."""
@@ -157,21 +154,21 @@ def recovery_reliability(sources: Sources) -> Figure:
     runs = (pooled.runs for sides in cells.values() for pooled in sides.values())
     drawn.suptitle(setting_title(sources.dataset_model, runs))
     axes = drawn.subplots(len(rows), len(gammas), squeeze=False, sharex=True, sharey=True)
-    for row, paradigm in enumerate(rows):
-        for column, gamma in enumerate(gammas):
-            axis, sides = axes[row, column], cells.get((paradigm, gamma))
-            if sides is None:
-                axis.axis("off")
-                continue
-            _sides(axis, sides)
-            if row == 0:
-                axis.set_title(f"training {GAMMA} = {gamma:g}", loc="center")
-        axes[row, 0].set_ylabel(f"{paradigm}\naccuracy")
+    for (row, paradigm), (column, gamma) in product(enumerate(rows), enumerate(gammas)):
+        axis = axes[row, column]
+        if (paradigm, gamma) in cells:
+            _sides(axis, cells[paradigm, gamma])
+        else:
+            axis.axis("off")
+        if row == 0:
+            axis.set_title(f"training {GAMMA} = {gamma:g}", loc="center")
+        if column == 0:
+            axis.set_ylabel(f"{paradigm}\naccuracy")
     for column in axes.T:
         lowest = [axis for axis in column if axis.axison][-1]
         lowest.set_xlabel("confidence")
         lowest.tick_params(labelbottom=True)
-    method_legend(drawn, (), {side: method_handle(method) for side, method in SIDES.items()})
+    legend_below(drawn, {side: method_handle(method) for side, method in SIDES.items()})
     return drawn
 
 
@@ -202,50 +199,33 @@ def _sides(axis: Axes, sides: Mapping[str, Pooled]) -> None:
 
 def _reliability_line(axis: Axes, pooled: Pooled, style: Style) -> None:
     """Draw accuracy against confidence, bins with few samples open, and the diagonal."""
-    filled = pooled.count > 0
     axis.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle="--")
-    axis.plot(pooled.confidence[filled], pooled.accuracy[filled], color=style.color, linewidth=1.2)
-    for mask, face in ((pooled.sufficient, style.color), (filled & ~pooled.sufficient, "white")):
-        axis.plot(
-            pooled.confidence[mask],
-            pooled.accuracy[mask],
-            style.marker,
-            color=style.color,
-            markerfacecolor=face,
-            markersize=3.5,
-        )
-
-
-def _diagram(axis: Axes, pooled: Pooled, method: str) -> None:
-    style, (low, high) = method_style(method), accuracy_band(pooled)
     filled = pooled.count > 0
-    band = pooled.confidence[filled], low[filled], high[filled]
-    axis.fill_between(*band, color=style.color, alpha=0.22, linewidth=0)
+    look = style.options(linewidth=1.2, markersize=3.5, markerfacecolor="white")
+    axis.plot(pooled.confidence[filled], pooled.accuracy[filled], **look)
+    shown, look = pooled.sufficient, style.options(linestyle="", markersize=3.5)
+    axis.plot(pooled.confidence[shown], pooled.accuracy[shown], **look)
+
+
+def _diagram(axis: Axes, pooled: Pooled, style: Style) -> None:
+    """Draw accuracy against confidence with its band and the ECE."""
+    filled = pooled.count > 0
+    band = accuracy_band(pooled)[:, filled]
+    axis.fill_between(pooled.confidence[filled], *band, color=style.color, alpha=0.22, linewidth=0)
     _reliability_line(axis, pooled, style)
     text = f"{METRICS['ece'].label} {pooled.ece * 100:.2f} %"
     axis.text(0.04, 0.96, text, transform=axis.transAxes, va="top", fontsize=8)
     axis.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-    axis.tick_params(labelbottom=False)
 
 
-def _histogram(axis: Axes, pooled: Pooled, method: str, tallest: float) -> None:
+def _histogram(axis: Axes, pooled: Pooled, style: Style, tallest: float) -> None:
+    """Draw the share of samples in each bin, with accuracy and mean confidence."""
     bins = len(pooled.count)
     centres = (np.arange(bins) + 0.5) / bins
-    axis.bar(centres, pooled.share, 0.9 / bins, color=method_style(method).color, alpha=0.75)
+    axis.bar(centres, pooled.share, 0.9 / bins, color=style.color, alpha=0.75)
     # Where the two lines part, the model is over- (dotted to the right) or underconfident on average.
     axis.axvline(np.nansum(pooled.accuracy * pooled.share), color=BLACK, linewidth=1)
     axis.axvline(np.nansum(pooled.confidence * pooled.share), color=BLACK, linewidth=1, linestyle=":")
-    axis.set(xlim=(0, 1), ylim=(0, 1.05 * tallest), xticks=[0, 0.5, 1])
+    axis.set_ylim(0, 1.05 * tallest)
     axis.set_yticks([0, tallest], ["0", f"{100 * tallest:.0f} %"])
     axis.grid(visible=False)
-
-
-def _label_outer(upper: Axes, lower: Axes, *, first: bool, last: bool) -> None:
-    """Label the outer panels only: left of the first column and below the last row."""
-    if first:
-        upper.set_ylabel("accuracy")
-        lower.set_ylabel("samples")
-    for axis in (upper, lower):
-        axis.tick_params(labelleft=first)
-    lower.tick_params(labelbottom=last)
-    lower.set_xlabel("confidence" if last else "")

@@ -1,6 +1,7 @@
 """Scores of losses and calibrators: calibration error, calibration against accuracy, selection optimism."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 import seaborn as sns
@@ -12,8 +13,9 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import (
     BLACK,
     GREY,
-    loss_legend,
-    method_legend,
+    Style,
+    legend_below,
+    method_handles,
     method_style,
     panels,
     plain_log,
@@ -21,13 +23,7 @@ from focalcal.reporting.figures.style import (
     styles_of_losses,
 )
 from focalcal.reporting.products import figure
-from focalcal.reporting.records.measurements import (
-    RUN,
-    SCORE,
-    SETTING,
-    rows_of_fits,
-    shown_fits,
-)
+from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits, shown_fits
 from focalcal.reporting.records.published import Published
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics import comparisons
@@ -57,13 +53,12 @@ def calibration_error(sources: Sources) -> Figure | None:
     if rows.empty:
         return None
     rows = rows.assign(value=rows["value"] * METRICS[sources.metric].factor)
-    drawn, axes = panels_by_loss(rows)
-    papers: set[str] = set()
+    label = f"test {METRICS[sources.metric].inline}, lower is better"
+    drawn, axes = panels_by_loss(rows, label, strips=False, errorbar=_deviation)
     for axis, here in axes:
-        points_by_loss(axis, here, f"test {METRICS[sources.metric].inline}, lower is better", spread=True)
-        papers |= _published_points(axis, here, sources.published)
+        _published_points(axis, here, sources.published)
         plain_log(axis, "x")
-    method_legend(drawn, methods_in(rows), {f"{p}, printed": _published_marker(p) for p in sorted(papers)})
+    legend_below(drawn, method_handles(methods_in(rows)))
     return drawn
 
 
@@ -85,26 +80,26 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
     if scores.empty or errors.empty:
         return None
     both = scores.merge(errors[[*RUN, "value"]], on=RUN, suffixes=("", "_error"))
-    both = both.assign(
-        value=both["value"] * metric.factor, error=both["value_error"] * METRICS["error"].factor
-    )
-    means = both.groupby(["dataset", "model", "method", "loss"], as_index=False).agg(
-        value=("value", "mean"), error=("error", "mean"), spread=("error", "std"), seeds=("seed", "size")
+    both["value"] *= metric.factor
+    both["value_error"] *= METRICS["error"].factor
+    means = both.groupby([*SETTING, "method"], as_index=False).agg(
+        value=("value", "mean"),
+        error=("value_error", "mean"),
+        spread=("value_error", "std"),
+        seeds=("seed", "size"),
     )
     styles = styles_of_losses(means["loss"])
     groups = by_dataset_model(means)
     drawn, axes = panels(len(groups), width=3.7, height=3.0)
     for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
         _accuracy_panel(axis, here, styles)
-        axis.set(
-            title=setting_title(dataset_model, here["seeds"]),
-            xlabel=f"test {METRICS['error'].inline}",
-            ylabel=f"test {metric.inline}",
-        )
+        axis.set_title(setting_title(dataset_model, here["seeds"]))
+        axis.set(xlabel=f"test {METRICS['error'].inline}", ylabel=f"test {metric.inline}")
         axis.margins(0.12)
         axis.locator_params(axis="x", nbins=5)
         plain_log(axis, "y")
-    loss_legend(drawn, styles, lines=False)
+    markers = {loss: Line2D([], [], **style.options(linestyle="")) for loss, style in styles.items()}
+    legend_below(drawn, {loss_label(loss): marker for loss, marker in markers.items()}, columns=5)
     grey = {"color": GREY, "marker": "o", "linestyle": ""}
     states = [Line2D([], [], **grey), Line2D([], [], **grey, markerfacecolor="white")]
     names = [METHODS["none"].label, f"after {METHODS[AFTER].label}"]
@@ -137,15 +132,12 @@ def selection_optimism(sources: Sources) -> Figure | None:
         here = gaps[gaps["criterion"] == criterion]
         here = here.assign(value=here["optimism"] * metric.factor)
         axis.axvline(0, color=BLACK, linewidth=0.8)
-        strips_and_means(axis, here, "pair", pairs)
+        points_by_method(axis, here, y="pair", order=pairs, errorbar=None)
         runs = here.groupby("method").size().max()
         unit = f" ({metric.difference_unit.strip()})" if metric.difference_unit else ""
-        axis.set(
-            title=f"selected by {metric.name}, {runs} runs",
-            xlabel=f"{metric.name}, test {MINUS} validation{unit}",
-            ylabel="",
-        )
-    method_legend(drawn, methods)
+        axis.set_title(f"selected by {metric.name}, {runs} runs")
+        axis.set(xlabel=f"{metric.name}, test {MINUS} validation{unit}", ylabel="")
+    legend_below(drawn, method_handles(methods))
     return drawn
 
 
@@ -162,60 +154,60 @@ def methods_in(rows: pd.DataFrame) -> list[str]:
     return [method for method in METHODS if method in found]
 
 
-def panels_by_loss(rows: pd.DataFrame) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """Return a figure with axes and rows of each dataset and model, tall enough for its losses."""
-    groups = by_dataset_model(rows).values()
-    tallest = max(here["loss"].nunique() for here in groups)
+def panels_by_loss(
+    rows: pd.DataFrame, label: str, **options: Any
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """Return a figure of column `value`, and the axis and rows of each dataset and model.
+
+    Each panel has one row per loss; the options are those of `points_by_method`.
+    """
+    groups = by_dataset_model(rows)
+    tallest = max(here["loss"].nunique() for here in groups.values())
     height = 0.75 + tallest * max(0.36, 0.11 * len(methods_in(rows)))
     drawn, axes = panels(len(groups), width=3.7, height=height)
-    return drawn, list(zip(axes, groups, strict=True))
+    for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
+        losses = sorted(set(here["loss"]), key=loss_order)
+        points_by_method(axis, here, y="loss", order=losses, capsize=0.1, **options)
+        axis.set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
+        seeds = here.groupby(["loss", "method"]).size()
+        axis.set(title=setting_title(dataset_model, seeds), xlabel=label, ylabel="")
+    return drawn, list(zip(axes, groups.values(), strict=True))
 
 
-def points_by_loss(axis: Axes, rows: pd.DataFrame, label: str, *, spread: bool) -> None:
-    """Draw the means of one dataset and model: one row per loss, colour and marker by method.
-
-    With `spread`, bars are one standard deviation over seeds; otherwise every seed is a small point.
-    """
-    losses = sorted(set(rows["loss"]), key=loss_order)
-    strips_and_means(axis, rows, "loss", losses, spread=spread)
-    axis.set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
-    dataset, model = rows[["dataset", "model"]].iloc[0]
-    seeds = rows.groupby(["loss", "method"]).size()
-    axis.set(title=setting_title(f"{dataset}/{model}", seeds), xlabel=label, ylabel="")
-
-
-def strips_and_means(
-    axis: Axes, rows: pd.DataFrame, column: str, order: Sequence[str], *, spread: bool = False
+def points_by_method(
+    axis: Axes, rows: pd.DataFrame, *, x: str = "value", y: str = "value", strips: bool = True, **options: Any
 ) -> None:
-    """Draw column `value`: one row per entry of a column, within it one line per method."""
+    """Draw column `value` against a column of names: within each name, one line of points per method.
+
+    Large points are means, or what the options of seaborn's `pointplot` say; small ones, the `strips`, rows.
+    """
     methods = methods_in(rows)
     styles = [method_style(method) for method in methods]
     common = {
         "data": rows,
-        "x": "value",
-        "y": column,
+        "x": x,
+        "y": y,
         "hue": "method",
-        "order": order,
+        "order": options.pop("order", None),
         "hue_order": methods,
         "palette": [style.color for style in styles],
         "legend": False,
         "ax": axis,
     }
-    if not spread:
+    if strips:
         sns.stripplot(**common, dodge=True, jitter=False, size=3, alpha=0.5, linewidth=0)
     sns.pointplot(
         **common,
         markers=[style.marker for style in styles],
         linestyle="none",
         markersize=5,
-        markeredgewidth=0 if spread else 0.6,
+        markeredgewidth=0.6 if strips else 0,
         markeredgecolor="white",
         dodge=WIDTH * (1 - 1 / len(methods)) or False,
-        errorbar=_deviation if spread else None,
         err_kws={"linewidth": 1.4},
-        capsize=0.1,
+        **options,
     )
-    axis.grid(visible=False, axis="y")
+    axis.grid(visible=False, axis="y" if x == "value" else "x")
 
 
 def _deviation(values: pd.Series) -> tuple[float, float]:
@@ -224,49 +216,27 @@ def _deviation(values: pd.Series) -> tuple[float, float]:
     return mean - min(deviation, 0.95 * mean), mean + deviation
 
 
-def _published_points(axis: Axes, rows: pd.DataFrame, published: Published) -> set[str]:
-    """Draw the printed values of the cells that are drawn; return the papers they are from."""
+def _published_points(axis: Axes, rows: pd.DataFrame, published: Published) -> None:
+    """Draw the printed values of the cells that are drawn."""
     methods, losses = methods_in(rows), sorted(set(rows["loss"]), key=loss_order)
-    papers = set()
     for cell in rows[[*SETTING, *SCORE]].drop_duplicates().itertuples(index=False, name=None):
         _, _, loss, method, _, metric = cell
         y = losses.index(loss) + WIDTH * ((methods.index(method) + 0.5) / len(methods) - 0.5)
-        for paper in PAPERS:
-            printed = published.get((paper, *cell))
-            if printed is not None:
-                axis.add_line(_published_marker(paper, float(printed["value"]) * METRICS[metric].factor, y))
-                papers.add(paper)
-    return papers
+        for paper, marker in PAPERS.items():
+            if (paper, *cell) in published:
+                value = float(published[paper, *cell]["value"]) * METRICS[metric].factor
+                look = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": BLACK}
+                axis.plot(value, y, marker, **look, label=f"{paper}, printed")
 
 
-def _published_marker(paper: str, *point: float) -> Line2D:
-    """Return a paper's marker, at a point or for the legend."""
-    look = {"marker": PAPERS[paper], "markersize": 9, "markerfacecolor": "none", "markeredgecolor": BLACK}
-    x, y = ([value] for value in point) if point else ([], [])
-    return Line2D(x, y, linestyle="", **look)
-
-
-def _accuracy_panel(axis: Axes, means: pd.DataFrame, styles: dict) -> None:
+def _accuracy_panel(axis: Axes, means: pd.DataFrame, styles: Mapping[str, Style]) -> None:
     """Draw one dataset and model: filled markers as trained, larger open ones after FTS, joined by lines."""
-    raw, after = (means[means["method"] == method].set_index("loss") for method in ("none", AFTER))
-    joined = raw.join(after["value"].rename("after"), how="inner")
-    colors = [styles[loss].color for loss in joined.index]
-    axis.vlines(joined["error"], joined["value"], joined["after"], colors=colors, linewidth=0.8, alpha=0.6)
-    colors = [styles[loss].color for loss in raw.index]
-    axis.errorbar(raw["error"], raw["value"], xerr=raw["spread"], fmt="none", ecolor=colors, elinewidth=1)
-    common = {
-        "x": "error",
-        "y": "value",
-        "hue": "loss",
-        "style": "loss",
-        "palette": {loss: style.color for loss, style in styles.items()},
-        "markers": {loss: style.marker for loss, style in styles.items()},
-        "legend": False,
-        "ax": axis,
-    }
-    # Larger and below: where the score stays the same, the filled marker lies within the open one.
-    if len(after):
-        sns.scatterplot(after.reset_index(), **common, s=70, linewidth=1.2, zorder=2)
-        points = axis.collections[-1]
-        points.set(edgecolor=points.get_facecolor(), facecolor="white")
-    sns.scatterplot(raw.reset_index(), **common, s=30, linewidth=0, zorder=3)
+    for loss, here in means.set_index("method").groupby("loss"):
+        style, raw = styles[loss], here.loc["none"]
+        axis.errorbar(raw["error"], raw["value"], xerr=raw["spread"], color=style.color, elinewidth=1)
+        axis.plot(here["error"], here["value"], color=style.color, linewidth=0.8, alpha=0.6)
+        # Larger and below: where the score stays the same, the filled marker lies within the open one.
+        after = here[here.index == AFTER]
+        look = {"marker": style.marker, "edgecolor": style.color}
+        axis.scatter(after["error"], after["value"], 70, "white", **look, linewidth=1.2, zorder=2)
+        axis.scatter(raw["error"], raw["value"], 30, style.color, **look, linewidth=0, zorder=3)

@@ -1,11 +1,11 @@
 """Figures of the search for temperature and gamma: ECE against T, the search surface, best T by gamma."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import (
     BLACK,
     GREY,
+    Style,
+    legend_below,
     message_figure,
     method_handle,
-    method_legend,
     method_style,
     panels,
     plain_log,
@@ -34,7 +35,7 @@ LEAST_SHOWN_TEMPERATURE = 0.1
 VALLEY = 1.5
 """A surface is shown from its smallest best temperature divided by this to its largest times this."""
 DENSE = 1
-"""Grids have most of their gammas up to here."""
+"""Most gammas of a grid are at most this."""
 SEARCHED = ("ts", "fts")
 """Methods whose choices lie on the surface."""
 
@@ -52,18 +53,9 @@ class Search:
         return self.temperatures[self.surfaces.argmin(axis=2)]
 
 
-@dataclass(frozen=True)
-class Line:
-    """A least-squares line T = intercept + slope gamma, and the share of variance it explains."""
-
-    intercept: float
-    slope: float
-    r_squared: float
-
-
 def searches_by_loss(sources: Sources) -> dict[str, Search]:
     """Return the searches by the report's criterion, gammas ascending, losses in the suite's order."""
-    found: dict[str, list[Mapping[str, NDArray]]] = {}
+    found: dict[str, list[dict[str, NDArray]]] = {}
     for run, arrays in sources.surfaces():
         if sources.criterion in arrays:
             found.setdefault(run["loss"], []).append(arrays)
@@ -76,13 +68,14 @@ def searches_by_loss(sources: Sources) -> dict[str, Search]:
     return searches
 
 
-def fit_line(gammas: NDArray, temperatures: NDArray) -> Line:
-    """Return the least-squares line through points (n,); r_squared is 1 where the temperatures are equal."""
+def fit_line(gammas: NDArray, temperatures: NDArray) -> tuple[float, float, float]:
+    """Return intercept and slope of the least-squares line through points (n,), and the variance explained.
+
+    The last is 1 where the temperatures are equal.
+    """
     slope, intercept = np.polyfit(gammas, temperatures, 1)
-    residual = temperatures - (intercept + slope * gammas)
-    spread = float(((temperatures - temperatures.mean()) ** 2).sum())
-    explained = 1.0 if spread == 0 else 1 - float((residual**2).sum()) / spread
-    return Line(float(intercept), float(slope), explained)
+    residual, spread = np.var(temperatures - (intercept + slope * gammas)), np.var(temperatures)
+    return float(intercept), float(slope), float(1 - residual / spread) if spread > 0 else 1.0
 
 
 @figure(
@@ -112,19 +105,19 @@ def temperature(sources: Sources) -> Figure | None:
         if loss in scaled.index:
             selected, score = scaled.loc[loss]
             least_shown = min(least_shown, selected)
-            look = {"color": style.color, "markersize": 8, "markeredgecolor": "white"}
-            axis.plot(selected, score * 100, style.marker, **look)
+            look = style.options(markersize=8, markeredgecolor="white")
+            axis.plot(selected, score * 100, **look)
     axis.axvline(1, color=BLACK, linewidth=0.8, linestyle=":")
     place = {"transform": axis.get_xaxis_transform(), "va": "top", "fontsize": 8, "color": GREY}
     axis.text(1.02, 0.99, METHODS["none"].label, **place)
-    plain_log(axis, "x")
-    plain_log(axis, "y")
     axis.set(
         title=setting_title(sources.dataset_model, map(len, curves.values())),
         xlabel="temperature T",
         ylabel=f"test {METRICS['ece'].inline}",
         xlim=(least_shown / 1.1, grid[-1] * 1.1),
     )
+    plain_log(axis, "x")
+    plain_log(axis, "y")
     axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return drawn
 
@@ -146,43 +139,34 @@ def surface(sources: Sources) -> Figure:
         return _no_search(sources)
     chosen = _choices(sources, SEARCHED, sources.criterion)
     metric = METRICS[sources.criterion]
-    best = {loss: search.best_temperatures().mean(axis=0) for loss, search in searches.items()}
-    shown = {
-        loss: (search.temperatures >= best[loss].min() / VALLEY)
-        & (search.temperatures <= best[loss].max() * VALLEY)
-        for loss, search in searches.items()
-    }
-    # Scores of 0 have no logarithm.
-    logs = {
-        loss: np.log10(np.maximum(search.surfaces.mean(axis=0)[:, shown[loss]] * metric.factor, 1e-6))
-        for loss, search in searches.items()
-    }
-    limits = min(values.min() for values in logs.values()), max(values.max() for values in logs.values())
     drawn, axes = panels(len(searches), width=3.2, height=2.7)
-    seeds = (len(search.surfaces) for search in searches.values())
-    drawn.suptitle(setting_title(sources.dataset_model, seeds))
+    drawn.suptitle(setting_title(sources.dataset_model, (len(s.surfaces) for s in searches.values())))
+    images = []
     for axis, (loss, search) in zip(axes, searches.items(), strict=True):
-        rows = np.arange(len(search.gammas))
-        colours = {"cmap": "cividis_r", "vmin": limits[0], "vmax": limits[1]}
-        temperatures = search.temperatures[shown[loss]]
-        image = axis.pcolormesh(temperatures, rows, logs[loss], **colours, shading="nearest", rasterized=True)
-        axis.plot(best[loss], rows, color="white", linewidth=1, linestyle=":")
+        rows, best = np.arange(len(search.gammas)), search.best_temperatures().mean(axis=0)
+        temperatures = search.temperatures
+        shown = (temperatures >= best.min() / VALLEY) & (temperatures <= best.max() * VALLEY)
+        # Scores of 0 have no logarithm.
+        scores = np.maximum(search.surfaces.mean(axis=0)[:, shown] * metric.factor, 1e-6)
+        look = {"cmap": "cividis_r", "shading": "nearest", "rasterized": True}
+        images.append(axis.pcolormesh(temperatures[shown], rows, scores, **look))
+        axis.plot(best, rows, color="white", linewidth=1, linestyle=":")
         for method, points in chosen[chosen["loss"] == loss].groupby("method"):
             at = points[points["gamma"].isin(search.gammas)]
-            style = method_style(method)
-            look = {"color": style.color, "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.8}
-            axis.plot(at["temperature"], np.searchsorted(search.gammas, at["gamma"]), style.marker, **look)
+            look = {"linestyle": "", "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.8}
+            positions = np.searchsorted(search.gammas, at["gamma"])
+            axis.plot(at["temperature"], positions, **method_style(method).options(**look))
         axis.set_yticks(rows, [f"{gamma:g}".replace("-", MINUS) for gamma in search.gammas])
         axis.set(title=loss_label(loss), xlabel="temperature T", ylabel=GAMMA)
         axis.grid(visible=False)
         plain_log(axis, "x")
-    bar = drawn.colorbar(image, ax=axes, shrink=0.8, pad=0.01)
-    ticks = [v for v in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if limits[0] <= np.log10(v) <= limits[1]]
-    bar.set_ticks(np.log10(ticks), labels=[f"{value:g}" for value in ticks])
-    bar.set_label(f"validation {metric.inline}")
+    limits = np.array([image.get_clim() for image in images])
+    for image in images:
+        image.set_norm(LogNorm(limits.min(), limits.max()))
+    bar = drawn.colorbar(images[0], ax=axes, shrink=0.8, pad=0.01, label=f"validation {metric.inline}")
+    plain_log(bar.ax, "y")
     handles = {f"selected by {METHODS[method].label}": method_handle(method) for method in SEARCHED}
-    handles[f"best T for each {GAMMA}"] = Line2D([], [], color=GREY, linestyle=":")
-    method_legend(drawn, (), handles)
+    legend_below(drawn, handles | {f"best T for each {GAMMA}": Line2D([], [], color=GREY, linestyle=":")})
     return drawn
 
 
@@ -201,43 +185,39 @@ def relation(sources: Sources) -> Figure:
     searches = searches_by_loss(sources)
     if not searches:
         return _no_search(sources)
-    styles = styles_of_losses(searches)
     drawn, axes = panels(2, width=3.9, height=3.6)
-    for loss, search in searches.items():
-        style, best = styles[loss], search.best_temperatures()
-        mean, gammas = best.mean(axis=0), search.gammas
-        inside = ~np.isin(best, search.temperatures[[0, -1]]).any(axis=0)
-        label = f"{loss_label(loss)}: no line, T at the boundary"
-        look = {"color": style.color, "linestyle": style.line, "linewidth": 1}
-        if inside.sum() >= 2:
-            line = fit_line(gammas[inside], mean[inside])
-            label = f"{loss_label(loss)}: {_equation(line)}"
-            for axis in axes:
-                axis.plot(gammas, line.intercept + line.slope * gammas, **look)
-        spread = best.std(axis=0, ddof=1)[inside] if len(best) > 1 else None
-        look = {"fmt": style.marker, "color": style.color, "capsize": 2, "label": label}
-        for axis in axes:
-            axis.plot(
-                gammas[~inside], mean[~inside], style.marker, color=style.color, markerfacecolor="white"
-            )
-            axis.errorbar(gammas[inside], mean[inside], yerr=spread, **look)
     title = setting_title(sources.dataset_model, (len(s.surfaces) for s in searches.values()))
     drawn.suptitle(f"{title}, by validation {METRICS[sources.criterion].name}")
     for axis in axes:
+        for loss, style in styles_of_losses(searches).items():
+            _best_temperatures(axis, searches[loss], style, loss_label(loss))
         axis.set(xlabel=f"{GAMMA} of the focal map", ylim=(0, None))
     axes[0].set_ylabel("best temperature T")
-    _enlarge_dense_part(axes[1], searches)
-    handles = axes[0].get_legend_handles_labels()
-    drawn.legend(*handles, loc="outside lower center", ncols=2)
+    # Most gammas of a grid are small: the second panel shows only those, and the temperatures found there.
+    dense = [search.best_temperatures()[:, search.gammas <= DENSE] for search in searches.values()]
+    lowest = min(search.gammas[0] for search in searches.values())
+    top = 1.1 * max(best.max(initial=0) for best in dense)
+    axes[1].set(title=f"{GAMMA} up to {DENSE}", xlim=(lowest - 0.1, DENSE + 0.1), ylim=(0, top))
+    legend_below(drawn, {}, columns=2)
     return drawn
 
 
-def _enlarge_dense_part(axis: Axes, searches: Mapping[str, Search]) -> None:
-    """Show only the gammas up to 1, of which grids have most, with the temperatures found there."""
-    dense = {loss: search.gammas <= DENSE for loss, search in searches.items()}
-    tops = [s.best_temperatures()[:, dense[loss]].max(initial=0) for loss, s in searches.items()]
-    lowest = min(search.gammas[0] for search in searches.values())
-    axis.set(title=f"{GAMMA} up to {DENSE}", xlim=(lowest - 0.1, DENSE + 0.1), ylim=(0, 1.1 * max(tops)))
+def _best_temperatures(axis: Axes, search: Search, style: Style, name: str) -> None:
+    """Draw the best T at each gamma of one loss with its line; open points are at the boundary."""
+    best, gammas = search.best_temperatures(), search.gammas
+    mean = best.mean(axis=0)
+    inside = ~np.isin(best, search.temperatures[[0, -1]]).any(axis=0)
+    label = f"{name}: no line, T at the boundary"
+    if inside.sum() >= 2:
+        intercept, slope, explained = fit_line(gammas[inside], mean[inside])
+        axis.plot(gammas, intercept + slope * gammas, **style.options(marker="", linewidth=1))
+        sign = "+" if slope >= 0 else MINUS
+        label = f"{name}: T = {intercept:.2f} {sign} {abs(slope):.2f} {GAMMA}, R² = {explained:.2f}"
+    look = style.options(linestyle="", markerfacecolor="white")
+    axis.plot(gammas[~inside], mean[~inside], **look)
+    spread = best.std(axis=0, ddof=1)[inside] if len(best) > 1 else None
+    look = style.options(linestyle="", capsize=2, label=label)
+    axis.errorbar(gammas[inside], mean[inside], yerr=spread, **look)
 
 
 def _choices(sources: Sources, methods: tuple[str, ...], metric: str) -> pd.DataFrame:
@@ -251,8 +231,3 @@ def _choices(sources: Sources, methods: tuple[str, ...], metric: str) -> pd.Data
 
 def _no_search(sources: Sources) -> Figure:
     return message_figure(f"No available run has a search by {METRICS[sources.criterion].name}.")
-
-
-def _equation(line: Line) -> str:
-    sign = "+" if line.slope >= 0 else MINUS
-    return f"T = {line.intercept:.2f} {sign} {abs(line.slope):.2f} {GAMMA}, R² = {line.r_squared:.2f}"

@@ -5,7 +5,7 @@ line style of its own, so that none carries meaning alone.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +15,46 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, Locator, MaxNLocator, NullFormatter
+from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter, SymmetricalLogLocator
 
 from focalcal.calibration.catalogue import METHODS
 from focalcal.common.io import atomic_output
-from focalcal.training.appearance import loss_label, loss_styles
+from focalcal.reporting.text import format_short
+from focalcal.training.appearance import GAMMA, loss_styles
 
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
-    "#000000", "#E69F00", "#56B4E9", "#009E73", "#B8A900", "#0072B2", "#D55E00", "#CC79A7",
-)  # fmt: skip
-GREY = "#6E6E6E"
+PALETTE = {
+    "black": "#000000",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "green": "#009E73",
+    "yellow": "#B8A900",
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "purple": "#CC79A7",
+    "grey": "#6E6E6E",
+}
+"""The colours that methods and losses name in their declarations."""
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = PALETTE.values()
+GAMMA_STYLES = {
+    -0.5: (GREY, ":"),
+    0.0: (BLACK, "-"),
+    0.5: (SKY, "--"),
+    1.0: (BLUE, "-"),
+    2.0: (GREEN, "-."),
+    3.0: (ORANGE, "-"),
+    5.0: (VERMILION, "--"),
+    7.0: (PURPLE, ":"),
+}
+"""Colour and line style of each gamma, the same in every figure."""
+PUBLISHED = {
+    "marker": "D",
+    "markerfacecolor": "white",
+    "markeredgecolor": BLACK,
+    "linestyle": "none",
+    "zorder": 5,
+}
+"""How a printed value is drawn beside ours."""
 DPI = 150
-MANY_DECADES = 300
-"""A range this many times as wide has no room for three ticks a decade."""
-FEWEST_TICKS, MOST_TICKS = 3, 7
 STYLE = {
     "figure.constrained_layout.use": True,
     "font.family": "DejaVu Sans",
@@ -55,23 +81,6 @@ STYLE = {
 }
 
 
-PALETTE = {
-    "black": BLACK,
-    "orange": ORANGE,
-    "sky": SKY,
-    "green": GREEN,
-    "yellow": YELLOW,
-    "blue": BLUE,
-    "vermilion": VERMILION,
-    "purple": PURPLE,
-    "grey": GREY,
-}
-"""The colours that methods and losses name in their declarations."""
-
-DASHES = {"-": "", "--": (3.7, 1.6), "-.": (6.4, 1.6, 1.0, 1.6), ":": (1.0, 1.65)}
-"""Matplotlib's line styles as seaborn takes them: lengths of strokes and gaps."""
-
-
 @dataclass(frozen=True)
 class Style:
     """How one loss or calibrator is drawn, as Matplotlib takes it."""
@@ -80,10 +89,9 @@ class Style:
     marker: str
     line: str = "-"
 
-    @property
-    def dashes(self) -> tuple[float, ...] | str:
-        """Return the line as seaborn takes it."""
-        return DASHES[self.line]
+    def options(self, **others: object) -> dict[str, object]:
+        """Return the style as options of Matplotlib's `plot`, with others added or in their place."""
+        return {"color": self.color, "marker": self.marker, "linestyle": self.line, **others}
 
 
 @contextmanager
@@ -107,26 +115,20 @@ def styles_of_losses(losses: Iterable[str]) -> dict[str, Style]:
 
 def method_handle(method: str) -> Line2D:
     """Return a calibrator's marker for a legend."""
-    style = method_style(method)
-    return Line2D([], [], color=style.color, marker=style.marker, linestyle="")
+    return Line2D([], [], **method_style(method).options(linestyle=""))
 
 
-def method_legend(figure: Figure, methods: Iterable[str], others: Mapping[str, Line2D] | None = None) -> None:
-    """Put the names of calibrators and of `others` below a figure."""
-    handles = {METHODS[method].label: method_handle(method) for method in methods} | dict(others or {})
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=min(7, len(handles)))
+def method_handles(methods: Iterable[str]) -> dict[str, Line2D]:
+    """Return the markers of calibrators by their names."""
+    return {METHODS[method].label: method_handle(method) for method in methods}
 
 
-def loss_legend(
-    target: Figure | Axes, styles: Mapping[str, Style], *, lines: bool, **options: object
-) -> None:
-    """Put the names of losses below a figure, or where the options of Matplotlib's legend say."""
-    handles = [
-        Line2D([], [], color=style.color, marker=style.marker, linestyle=style.line if lines else "")
-        for style in styles.values()
-    ]
-    options = options or {"loc": "outside lower center", "ncols": min(5, len(styles))}
-    target.legend(handles, [loss_label(loss) for loss in styles], **options)
+def legend_below(figure: Figure, handles: Mapping[str, Line2D], columns: int = 7) -> None:
+    """Put names below a figure: those of the handles, then what its panels label, each once."""
+    for axis in figure.axes:
+        labelled = zip(*axis.get_legend_handles_labels(), strict=True)
+        handles = {**handles, **{label: handle for handle, label in labelled}}
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=columns)
 
 
 def setting_title(dataset_model: str, seeds: Iterable[int]) -> str:
@@ -137,7 +139,7 @@ def setting_title(dataset_model: str, seeds: Iterable[int]) -> str:
 
 
 def panels(
-    count: int, width: float = 3.2, height: float = 2.9, columns: int = 3, **shared: object
+    count: int, width: float = 3.9, height: float = 3.0, columns: int = 3, **shared: object
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with `count` axes in rows of at most `columns`, each width x height inches."""
     columns = min(columns, count)
@@ -149,6 +151,14 @@ def panels(
     return figure, axes[:count]
 
 
+def gamma_lines(axis: Axes, x: np.ndarray, function: Callable, gammas: Iterable[float]) -> None:
+    """Draw function(x, gamma) over x for each gamma, in its style and with its label."""
+    for gamma in gammas:
+        color, line = GAMMA_STYLES[gamma]
+        label = f"{GAMMA} = {format_short(gamma)}"
+        axis.plot(x, function(x, gamma), color=color, linestyle=line, label=label)
+
+
 def message_figure(text: str) -> Figure:
     """Return a figure that says why there is nothing to draw."""
     figure = Figure(figsize=(6.4, 1.6))
@@ -158,48 +168,39 @@ def message_figure(text: str) -> Figure:
     return figure
 
 
-class PlainLogLocator(Locator):
-    """Ticks at 1, 2 and 5 of each decade; at 1 alone over many, at even steps within one; 0 where shown."""
-
-    def __init__(self, smallest: float) -> None:
-        self._smallest = smallest
-
-    def __call__(self) -> Sequence[float]:
-        """Return the ticks of the axis as it is."""
-        return self.tick_values(*self.axis.get_view_interval())
-
-    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
-        """Return the ticks between two values; below the smallest drawn one only 0 has any."""
-        low = vmin if vmin > 0 else self._smallest
-        exponents = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(vmax)) + 1)
-        if vmax > MANY_DECADES * low:
-            ticks = 10.0 ** exponents[:: math.ceil(len(exponents) / MOST_TICKS)]
-        else:
-            ticks = np.outer(10.0**exponents, (1, 2, 5)).ravel()
-            if np.count_nonzero((ticks >= low) & (ticks <= vmax)) < FEWEST_TICKS:
-                even = MaxNLocator(5, steps=[1, 2, 5, 10], min_n_ticks=FEWEST_TICKS)
-                ticks = even.tick_values(low, vmax)
-        return ticks if vmin > 0 else [0.0, *ticks[ticks >= low]]
-
-
 def plain_log(axis: Axes, which: str) -> None:
-    """Make an axis logarithmic with plain numbers, as people read them; call it when all is drawn.
+    """Make an axis logarithmic with few plain numbers; call it when all is drawn and limits are set.
 
-    Where a 0 was drawn it has its place: the axis is linear from there to the smallest value above.
+    Where a 0 was drawn it has its place: the axis is linear from there to the power of ten below the smallest
+    value.
     """
     limits = [shared.dataLim for shared in getattr(axis, f"get_shared_{which}_axes")().get_siblings(axis)]
     smallest = min(getattr(limit, f"minpos{which}") for limit in limits)
     if not math.isfinite(smallest):  # nothing above 0 was drawn
         return
+    set_scale = getattr(axis, f"set_{which}scale")
     if min(getattr(limit, f"{which}min") for limit in limits) > 0:
-        getattr(axis, f"set_{which}scale")("log")
+        set_scale("log")
     else:
-        getattr(axis, f"set_{which}scale")("symlog", linthresh=smallest, linscale=0.5)
+        smallest = 10.0 ** math.floor(math.log10(smallest))
+        set_scale("symlog", linthresh=smallest, linscale=0.5)
         axis.autoscale_view()  # else the margins stay those of the linear axis it was
+    low, high = getattr(axis, f"get_{which}lim")()
     ticks = getattr(axis, f"{which}axis")
-    ticks.set_major_locator(PlainLogLocator(smallest))
-    ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ticks.set_major_locator(_plain_locator(low, high, smallest))
+    ticks.set_major_formatter("{x:g}")
     ticks.set_minor_formatter(NullFormatter())
+
+
+def _plain_locator(low: float, high: float, smallest: float) -> Locator:
+    """Return a locator for 1, 2 and 5 of each decade; for 1 alone over many, for even steps within one."""
+    ratio = high / (low if low > 0 else smallest)
+    if ratio < 10:
+        return MaxNLocator(5, steps=[1, 2, 5, 10], min_n_ticks=3)
+    digits = (1,) if ratio > 300 else (1, 2, 5)
+    if low > 0:
+        return LogLocator(subs=digits, numticks=7)
+    return SymmetricalLogLocator(base=10, linthresh=smallest, subs=digits)
 
 
 def save(figure: Figure, paths: Sequence[Path]) -> None:

@@ -8,28 +8,34 @@ A published value is drawn as an open diamond or a dotted line beside ours.
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, plain_log
-from focalcal.reporting.figures.theory_parts import (
+from focalcal.reporting.figures.style import (
+    BLACK,
+    BLUE,
     GAMMA_STYLES,
-    PAPER_BOX,
+    GREEN,
+    GREY,
+    ORANGE,
     PUBLISHED,
-    closest_temperature,
-    columns,
-    decades,
-    matches,
+    PURPLE,
+    VERMILION,
+    gamma_lines,
+    panels,
+    plain_log,
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.text import format_short
 from focalcal.theory.bounds import critical_gamma, logit_slope, minimising_logit
 from focalcal.theory.checks import binary_rows
 from focalcal.theory.matching import linear_fit
 from focalcal.theory.proper import focal_loss, proper_loss
 from focalcal.theory.psi import binary_logit_map, psi
 
+PAPER_BOX = 5.0
+"""Half width of K24's box of logits."""
 PAPER_LINES = {2: (0.95, 0.85), 3: (0.64, 0.91), 4: (0.47, 0.85)}
 """K24's printed lines 1/T = slope gamma + intercept, by class count."""
 CLASS_STYLES = {2: (BLUE, "o"), 3: (VERMILION, "s"), 4: (GREEN, "^")}
@@ -46,27 +52,22 @@ SLOPE_STYLES = {1.0: (BLUE, "-"), 4.0: (GREEN, "-."), 7.0: (ORANGE, "--"), 10.0:
     caption="Left: focal loss and its proper part, which is lower below a probability of 1/2 and higher "
     "above. Right: the binary focal calibration map. A positive gamma raises the confidence, −0.5 lowers "
     "it.",
-    inputs=(),
-    stage="theory",
 )
 def k24_fig1(_sources: Sources) -> Figure:
     """Return K24 Fig. 1: the proper part of focal loss, and the binary focal calibration map."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     q = np.linspace(0.005, 0.995, 400)
     left.plot(q, -np.log(q), color=BLACK, label="cross-entropy")
     for gamma in (0.5, 3.0):
         color = GAMMA_STYLES[gamma][0]
-        proper = proper_loss(binary_rows(q), gamma)[:, 0]
         left.plot(q, focal_loss(q, gamma), color=color, linestyle="--", label=f"focal, γ = {gamma:g}")
+        proper = proper_loss(binary_rows(q), gamma)[:, 0]
         left.plot(q, proper, color=color, label=f"proper part, γ = {gamma:g}")
     left.set(
-        xlabel="predicted probability of the true class", ylabel="loss", ylim=(0, 4), title="Proper part"
+        xlabel="predicted probability of the true class", ylabel="loss", title="Proper part", ylim=(0, 4)
     )
     left.legend()
-    styles = {-0.5: (GREY, ":"), **{gamma: GAMMA_STYLES[gamma] for gamma in (0.0, 0.5, 1.0, 3.0, 7.0)}}
-    for gamma, (color, line) in styles.items():
-        mapped = psi(binary_rows(q), gamma)[:, 0]
-        right.plot(q, mapped, color=color, linestyle=line, label=f"γ = {format_short(gamma)}")
+    gamma_lines(right, q, lambda q, gamma: psi(binary_rows(q), gamma)[:, 0], (-0.5, 0, 0.5, 1, 3, 7))
     right.set(xlabel="predicted probability", ylabel="calibrated probability", title="Focal calibration map")
     right.set_aspect("equal")
     right.legend()
@@ -80,11 +81,10 @@ def k24_fig1(_sources: Sources) -> Figure:
     caption="Left: inverse of the closest temperature, exact, with K24's line. Right: the map in logits "
     "with the closest temperature. The printed T = 0.76 and 0.36 do not belong to these maps.",
     inputs=("matching",),
-    stage="theory",
 )
 def k24_fig2(sources: Sources) -> Figure:
     """Return K24 Fig. 2: 1/T of the closest temperature for two classes, and the maps in logits."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     _inverse_temperatures(left, sources, [2])
     printed = [1.0 / temperature for temperature in FIG2_PRINTED.values()]
     left.plot(list(FIG2_PRINTED), printed, label="K24 Fig. 2, printed T", **PUBLISHED)
@@ -110,11 +110,10 @@ def k24_fig2(sources: Sources) -> Figure:
     "interval: Proposition 3, the sharp bounds for all logits, and those for logits up to 20. K24's 0.218 "
     "at gamma 4 agrees with the exact bound; 0.206 does not.",
     inputs=("bounds",),
-    stage="theory",
 )
 def k24_fig3(sources: Sources) -> Figure:
     """Return K24 Fig. 3: theoretical and tightest temperature bounds, and their widths."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     bounds = sources.theory("bounds")
     gamma = bounds["gamma"]
     curves = {
@@ -146,11 +145,10 @@ def k24_fig3(sources: Sources) -> Figure:
     caption="Left: inverse of the closest temperature with K24's lines. Right: largest difference between "
     "the two maps. For 4 classes it reaches 12.8 points; K24 says up to 8.",
     inputs=("matching",),
-    stage="theory",
 )
 def k24_fig6(sources: Sources) -> Figure:
     """Return K24 Fig. 6: 1/T of the closest temperature for 2, 3, 4 classes, and the largest difference."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     _inverse_temperatures(left, sources, [2, 3, 4])
     left.set_title("Closest temperature")
     left.legend()
@@ -173,12 +171,10 @@ def k24_fig6(sources: Sources) -> Figure:
     caption="Left: slope of the binary map in logits, relative to its limit gamma + 1. Right: up to the "
     "critical gamma 5.635380 the slope is smallest at s = 0, above at the logit shown. Proved by interval "
     "arithmetic.",
-    inputs=(),
-    stage="theory",
 )
 def sharp_bounds(_sources: Sources) -> Figure:
     """Return our own figure: the slope c(s) of the binary map, and where it is least."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     s = np.geomspace(0.02, 60, 400)
     for gamma, (color, line) in SLOPE_STYLES.items():
         touching = minimising_logit(gamma)
@@ -186,14 +182,13 @@ def sharp_bounds(_sources: Sources) -> Figure:
         left.plot(s, logit_slope(s, gamma) - gamma - 1, color=color, linestyle=line, label=f"γ = {gamma:g}")
         left.plot([max(touching, s[0])], [least], marker="o", color=color)
     left.set(xlabel="logit s", ylabel="c(s) − (γ + 1)", title="Slope of the map; dots: infimum")
-    decades(left)
+    plain_log(left, "x")
     left.legend()
     gammas = np.linspace(0.05, 12, 240)
     right.plot(gammas, [minimising_logit(gamma) for gamma in gammas], color=BLUE)
     right.axvline(critical_gamma(), color=GREEN, linewidth=1, linestyle="-.")
-    right.text(
-        critical_gamma() - 0.25, 1.5, f"critical γ = {critical_gamma():.6f}\n(proved)", ha="right", fontsize=8
-    )
+    text = f"critical γ = {critical_gamma():.6f}\n(proved)"
+    right.text(critical_gamma() - 0.25, 1.5, text, ha="right", fontsize=8)
     right.set(xlabel="γ", ylabel="logit at which c(s) is least", title="Where the bound touches")
     return drawn
 
@@ -205,11 +200,10 @@ def sharp_bounds(_sources: Sources) -> Figure:
     caption="Line of 1/T on gamma and largest difference for boxes other than K24's. From a half width of "
     "3 on, nothing changes.",
     inputs=("matching",),
-    stage="theory",
 )
 def box_sensitivity(sources: Sources) -> Figure:
     """Return our own figure: how the line of 1/T on gamma and the largest error depend on the box."""
-    drawn, (left, right) = columns(2)
+    drawn, (left, right) = panels(2)
     for classes, rows in sources.theory("matching").groupby("classes"):
         color, marker = CLASS_STYLES.get(classes, (PURPLE, "v"))
         widths = rows["max_logit"].nunique()
@@ -245,3 +239,14 @@ def _inverse_temperatures(axis: Axes, sources: Sources, counts: Sequence[int]) -
         line = slope * found["gamma"] + intercept
         axis.plot(found["gamma"], line, color=color, linestyle=":", label=f"K24: {slope:g} γ + {intercept:g}")
     axis.set(xlabel="γ", ylabel="1 / T of the closest temperature")
+
+
+def matches(sources: Sources, classes: int) -> pd.DataFrame:
+    """Return the rows of the matching table for a class count in K24's box."""
+    table = sources.theory("matching")
+    return table[(table["classes"] == classes) & (table["max_logit"] == PAPER_BOX)]
+
+
+def closest_temperature(sources: Sources, classes: int, gamma: float) -> float:
+    """Return the temperature closest to Psi^gamma for a class count in K24's box."""
+    return float(matches(sources, classes).set_index("gamma").loc[gamma, "temperature"])

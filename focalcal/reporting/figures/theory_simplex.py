@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
-from focalcal.reporting.figures.theory_parts import closest_temperature
+from focalcal.reporting.figures.theory_k24 import closest_temperature
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.theory.proper import proper_conditional_risk
@@ -29,8 +29,6 @@ FIG7_PRINTED = {0.5: 0.80, 2.0: 0.46}
     heading="Conditional risk on the simplex (K24 Fig. 4)",
     caption="Isolines of the conditional risk for the truth (0.55, 0.3, 0.15) at the 3 %, 12 % and 20 % "
     "percentiles. All four losses are proper: their minimum is the truth.",
-    inputs=(),
-    stage="theory",
 )
 def k24_fig4(_sources: Sources) -> Figure:
     """Return K24 Fig. 4: isolines of four proper risks at the 3 %, 12 % and 20 % percentiles."""
@@ -60,7 +58,6 @@ def k24_fig4(_sources: Sources) -> Figure:
     caption="Focal calibration and the closest temperature scaling move each point along an arrow. The "
     "printed temperatures 0.81 and 0.46 are those of gamma 0.5 and 2.",
     inputs=("matching",),
-    stage="theory",
 )
 def k24_fig5(sources: Sources) -> Figure:
     """Return K24 Fig. 5: focal calibration and the closest temperature scaling as arrows, gamma 1 and 3."""
@@ -83,7 +80,6 @@ def k24_fig5(sources: Sources) -> Figure:
     caption="Temperature scaling minus focal calibration of the most probable class, at the printed pairs "
     "of gamma and T, which agree with the exact ones.",
     inputs=("matching",),
-    stage="theory",
 )
 def k24_fig7(sources: Sources) -> Figure:
     """Return K24 Fig. 7: temperature scaling minus focal calibration of the top class, at printed pairs."""

@@ -1,10 +1,6 @@
 """What happens while a model is trained: errors and confidence by epoch, reliability at some epochs (M20)."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -12,8 +8,7 @@ from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.figures.reliability import pool
 from focalcal.reporting.figures.style import (
     BLACK,
-    Style,
-    loss_legend,
+    legend_below,
     message_figure,
     panels,
     plain_log,
@@ -22,6 +17,7 @@ from focalcal.reporting.figures.style import (
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
+from focalcal.training.appearance import loss_label
 
 PANELS = {
     "{split}_error": (METRICS["error"].inline, 100),
@@ -50,30 +46,33 @@ STEEP_START = 0.1
 )
 def training(sources: Sources) -> Figure:
     """Return the series of one dataset and model by epoch, one line per loss."""
-    histories = [(run["loss"], history) for run, history in sources.histories()]
+    histories = [history.assign(loss=run["loss"]) for run, history in sources.histories()]
     if not histories:
         return message_figure("No available run was trained here.")
-    split = held_out([history for _, history in histories])
-    runs = pd.concat([history.assign(loss=loss) for loss, history in histories])
-    means = runs.groupby(["loss", "epoch"], as_index=False).mean(numeric_only=True)
-    styles = styles_of_losses(means["loss"])
-    every = max(1, means["epoch"].nunique() // 6)
+    runs = pd.concat(histories)
+    # Test data was measured after each epoch only where the recipe says so.
+    split = "test" if runs["test_error"].notna().all() else "val"
+    styles = styles_of_losses(runs["loss"])
+    every = max(1, runs["epoch"].nunique() // 6)
     drawn, axes = panels(len(PANELS) + 1, width=2.8, height=2.4, columns=4)
     for axis, (pattern, (title, factor)) in zip(axes, PANELS.items(), strict=False):
         column = pattern.format(split=split)
-        values = means.assign(**{column: means[column] * factor})
-        sns.lineplot(values, x="epoch", y=column, estimator=None, markevery=every, markersize=4,
-                     markeredgewidth=0, ax=axis, **_by_loss(styles))  # fmt: skip
-        axis.set(title=title, ylabel="")
+        # Means over seeds, one column per loss; NaN where a run has no such sample.
+        means = factor * runs.pivot_table(column, index="epoch", columns="loss", dropna=False)
+        for loss, style in styles.items():
+            look = style.options(markevery=every, markersize=4, markeredgewidth=0, label=loss_label(loss))
+            axis.plot(means[loss], **look)
+        axis.set(title=title, xlabel="epoch")
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         if column.endswith("_error"):
-            later = values.loc[values["epoch"] > STEEP_START * values["epoch"].max(), column]
-            axis.set_ylim(top=later.max() + 0.05 * (later.max() - later.min()), bottom=0.95 * later.min())
-    seeds = pd.Series([loss for loss, _ in histories]).value_counts()
+            later = means[means.index > STEEP_START * means.index.max()]
+            low, high = later.min().min(), later.max().max()
+            axis.set_ylim(0.95 * low, high + 0.05 * (high - low))
+    seeds = runs.groupby(["loss", "epoch"]).size()
     names = {"test": "test data", "val": "validation data"}
     drawn.suptitle(f"{setting_title(sources.dataset_model, seeds)}, {names[split]}")
     axes[-1].axis("off")
-    loss_legend(axes[-1], styles, lines=True, loc="center left")
+    axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center left")
     return drawn
 
 
@@ -95,47 +94,21 @@ def snapshots(sources: Sources) -> Figure:
     if not epochs:
         return message_figure("The recipe keeps no snapshots; its snapshot_epochs say after which epochs.")
     losses = [loss for loss, _ in runs]
-    styles = styles_of_losses(losses)
     drawn = Figure(figsize=(2.4 * len(epochs) + 0.4, 4.4))
     drawn.suptitle(setting_title(sources.dataset_model, pd.Series(losses).value_counts()))
     axes = drawn.subplots(2, len(epochs), squeeze=False, height_ratios=[3, 2], sharex=True, sharey="row")
     for (upper, lower), epoch in zip(axes.T, epochs, strict=True):
-        bins = _snapshot_bins(runs, epoch)
-        for axis, column in ((upper, "accuracy"), (lower, "share")):
-            sns.lineplot(bins, x="confidence", y=column, estimator=None, linewidth=1, markersize=3.5,
-                         markeredgewidth=0, ax=axis, **_by_loss(styles))  # fmt: skip
+        for loss, style in styles_of_losses(losses).items():
+            pooled = pool([s for name, kept in runs if name == loss for s in kept if s["epoch"] == epoch])
+            shown = pooled.sufficient
+            look = style.options(linewidth=1, markersize=3.5, markeredgewidth=0, label=loss_label(loss))
+            upper.plot(pooled.confidence[shown], pooled.accuracy[shown], **look)
+            lower.plot(pooled.confidence[shown], 100 * pooled.share[shown], **look)
         upper.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle="--")
         upper.set(title=f"epoch {epoch}", xlim=(0, 1), ylim=(0, 1))
+        lower.set_xlabel("confidence")
         plain_log(lower, "y")
+    axes[0, 0].set_ylabel("accuracy")
     axes[1, 0].set_ylabel("samples (%)")
-    loss_legend(drawn, styles, lines=True)
+    legend_below(drawn, {}, columns=5)
     return drawn
-
-
-def held_out(histories: Sequence[pd.DataFrame]) -> str:
-    """Return the split to show: test where it was recorded after each epoch, else val."""
-    return "test" if all(history["test_error"].notna().all() for history in histories) else "val"
-
-
-def _snapshot_bins(runs: Sequence[tuple[str, Sequence[dict[str, Any]]]], epoch: int) -> pd.DataFrame:
-    """Return loss, confidence, accuracy and share (%) of the bins with enough samples at one epoch."""
-    frames = []
-    for loss in dict.fromkeys(loss for loss, _ in runs):
-        pooled = pool([s for name, kept in runs if name == loss for s in kept if s["epoch"] == epoch])
-        columns = {"confidence": pooled.confidence, "accuracy": pooled.accuracy, "share": 100 * pooled.share}
-        frames.append(pd.DataFrame({"loss": loss, **columns})[pooled.sufficient])
-    return pd.concat(frames)
-
-
-def _by_loss(styles: dict[str, Style]) -> dict[str, Any]:
-    """Return how seaborn draws one line per loss."""
-    return {
-        "hue": "loss",
-        "hue_order": list(styles),
-        "style": "loss",
-        "style_order": list(styles),
-        "palette": {loss: style.color for loss, style in styles.items()},
-        "markers": {loss: style.marker for loss, style in styles.items()},
-        "dashes": {loss: style.dashes for loss, style in styles.items()},
-        "legend": False,
-    }

@@ -75,7 +75,6 @@ LOSS_GROUP = ("dataset", "model", "loss_id")
     caption="Test error, divergence from the true class posterior and ECE of raw, temperature-scaled and "
     "recovered predictions; mean over seeds with the 95 % interval of the mean (Student's t).",
     inputs=("metrics", "runs", "data_records"),
-    stage="recovery",
 )
 def recovery_posterior(sources: Sources) -> Table | None:
     """Return test error, distance to the true posterior where it is known, and ECE, by prediction."""
@@ -106,7 +105,6 @@ def recovery_posterior(sources: Sources) -> Table | None:
     caption="Divergence and total variation between predictions and the labels that people gave to the same "
     "images.",
     inputs=("metrics", "runs"),
-    stage="recovery",
     when="human labels",
 )
 def recovery_human(sources: Sources) -> Table | None:
@@ -134,7 +132,6 @@ def recovery_human(sources: Sources) -> Table | None:
     caption="Standard is the model as trained, TS_FL divides its logits by a temperature fitted with focal "
     "loss, LS is training with label smoothing.",
     inputs=("metrics", "runs"),
-    stage="recovery",
 )
 def recovery_paradigms(sources: Sources) -> Table | None:
     """Return ECE-raw and ECE-Psi of every setting and paradigm, and their difference paired over seeds.
@@ -178,7 +175,6 @@ def recovery_paradigms(sources: Sources) -> Table | None:
     caption="Share of test samples that Theorem 8 calls under- or overconfident from max q alone, that Ψ "
     "calls so, and that are so where the true posterior is known.",
     inputs=("metrics", "runs"),
-    stage="recovery",
 )
 def recovery_diagnosis(sources: Sources) -> Table | None:
     """Return the shares of under- and overconfident test samples of every setting."""

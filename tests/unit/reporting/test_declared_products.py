@@ -39,7 +39,7 @@ def test_a_wrong_key_is_an_error_that_names_the_module(tmp_path):
     [
         ("inputs", ("metric",), "metrics, runs"),
         ("scope", "model", "all, dataset and model"),
-        ("stage", "x", "rec"),
+        ("page", "x", "overview, data, training"),
     ],
 )
 def test_an_unknown_value_is_an_error_that_names_the_module(tmp_path, fact, value, allowed):

@@ -63,7 +63,7 @@ def test_the_snakefile_learns_all_products_without_heavy_imports():
 
 @pytest.mark.parametrize(
     ("change", "named"),
-    [({"inputs": ("metrics", "moon")}, "moon"), ({"scope": "galaxy"}, "galaxy"), ({"stage": "x"}, "'x'")],
+    [({"inputs": ("metrics", "moon")}, "moon"), ({"scope": "galaxy"}, "galaxy"), ({"page": "x"}, "'x'")],
 )
 def test_a_declaration_that_names_something_unknown_is_refused(change, named):
     with pytest.raises(ValueError, match=rf"figures/x\.py: curve declares .*{named}.*; allowed:"):
@@ -151,3 +151,10 @@ def test_a_product_may_read_only_what_it_declares(tmp_path):
 
 def test_every_input_is_a_file_of_the_results_folder():
     assert all(pattern.startswith("results/") for pattern in INPUTS.values())
+
+
+@pytest.mark.parametrize(
+    ("page", "stage"), [("theory", "theory"), ("recovery", "recovery"), ("overview", "reporting")]
+)
+def test_the_stage_of_a_product_is_that_of_its_page(page, stage):
+    assert replace(FIGURE, page=page).stage == stage

@@ -46,7 +46,7 @@ MADE = [
     product("late", order=30),
     product("each", "figure", order=20, scope="dataset and model"),
     product("early", "figure", order=10),
-    product("elsewhere", "figure", "theory", stage="theory"),
+    product("elsewhere", "figure", "theory"),
     product("unmade", when="human labels"),
 ]
 

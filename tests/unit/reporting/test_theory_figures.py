@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from focalcal.reporting.figures import theory_k24, theory_others, theory_parts
+from focalcal.reporting.figures import theory_k24, theory_others
 from focalcal.reporting.figures.style import house_style
 from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
@@ -72,7 +72,7 @@ def test_figures_are_in_the_order_of_the_papers():
 
 def test_the_closest_temperature_is_that_of_the_papers_box(tables, tmp_path):
     tables["matching"].loc[tables["matching"]["max_logit"] != 5.0, "temperature"] = np.nan
-    assert theory_parts.closest_temperature(Sources(tmp_path, {}, cache=tables), 3, 1.0) == 0.5
+    assert theory_k24.closest_temperature(Sources(tmp_path, {}, cache=tables), 3, 1.0) == 0.5
 
 
 def test_boxes_are_compared_at_the_gammas_they_share(tables, tmp_path):
