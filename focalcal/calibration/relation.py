@@ -14,7 +14,7 @@ def prediction_error(surfaces: Mapping[str, NDArray], criterion: str) -> float |
     `surfaces` has gammas (g,), temperatures (t,) and one array (g, t) per criterion, as in surfaces.npz.
     Temperatures at the boundary of the grid, whose true optimum is elsewhere, are left out; the result is
     None with fewer than three others. Each T is predicted without itself, because a gamma far from all
-    others, such as K24's 5, bends the line to itself: R² hardly distinguishes a straight relation from a bent one.
+    others, such as K24's 5, bends the line to itself, so that R² says little about straightness.
     """
     order = np.argsort(surfaces["gammas"], kind="stable")
     grid = surfaces["temperatures"]
