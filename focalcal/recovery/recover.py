@@ -24,8 +24,8 @@ ROW_SUM_TOLERANCE = 1e-6
 LARGEST_DEVIATION = 8.0
 """In standard errors: labels drawn from their posterior deviate further once in 10^14 files."""
 RAW = {"method": "none", "criterion": None, "parameters": IDENTITY}
-FITTED = (("none", None), ("ts", "nll"), ("fts", "nll"), ("ts-focal", "focal"))
-"""Methods of C21's comparison whose parameters the calibration stage fits, with the criterion they need."""
+FITTED = {key[0]: key for key in (("none", None), ("ts", "nll"), ("fts", "nll"), ("ts-focal", "focal"))}
+"""Methods of C21's comparison whose parameters the calibration stage fits, with method and criterion."""
 RECOVERED = {"psi": ("none", None), "ts-focal-psi": ("ts-focal", "focal")}
 """Methods that end with Psi at the training gamma, with the fit whose temperature comes first."""
 
@@ -93,20 +93,16 @@ def applicable_fits(
     stored = {(fit["method"], fit["criterion"]): {key: fit[key] for key in RAW} for fit in fits["fits"]}
     stored[RAW["method"], RAW["criterion"]] = RAW
     applied, skipped = [], []
-    for key in FITTED:
-        if key in stored:
-            applied.append(stored[key])
-        else:
-            skipped.append({"method": key[0], "reason": _why_not_fitted(*key, fits)})
-    for method, first in RECOVERED.items():
-        if run["gamma"] is None:
+    for method, key in (FITTED | RECOVERED).items():
+        if method in RECOVERED and run["gamma"] is None:
             reason = f"Psi does not apply: loss {run['loss']!r} is not focal loss of one known gamma"
             skipped.append({"method": method, "reason": reason})
-        elif first not in stored:
-            skipped.append({"method": method, "reason": _why_not_fitted(*first, fits)})
+        elif key not in stored:
+            skipped.append({"method": method, "reason": _why_not_fitted(*key, fits)})
         else:
-            parameters = stored[first]["parameters"] | {"gamma": float(run["gamma"])}
-            applied.append({**stored[first], "method": method, "parameters": parameters})
+            gamma = {"gamma": float(run["gamma"])} if method in RECOVERED else {}
+            parameters = stored[key]["parameters"] | gamma
+            applied.append({**stored[key], "method": method, "parameters": parameters})
     return applied, skipped
 
 
