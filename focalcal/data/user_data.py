@@ -28,12 +28,7 @@ _CHUNK = 4096
 
 
 def from_folder(
-    folder: Path,
-    image_size: int | None,
-    greyscale: bool,
-    validation: float,
-    test: float,
-    seed: int,
+    folder: Path, image_size: int | None, greyscale: bool, validation: float, test: float, seed: int
 ) -> tuple[PreparedData, list[str]]:
     """Return the data of a folder of images and its class names, the sub-folders in alphabetical order.
 
