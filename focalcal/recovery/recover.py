@@ -92,13 +92,16 @@ def applicable_fits(
     """Return method, criterion and parameters of what applies, and method and reason of what does not."""
     stored = {(fit["method"], fit["criterion"]): {key: fit[key] for key in RAW} for fit in fits["fits"]}
     stored[RAW["method"], RAW["criterion"]] = RAW
+    # The calibration stage says why it did not fit a method that the configuration asks for.
+    reasons = {entry["method"]: entry["reason"] for entry in fits.get("not_applicable", ())}
     applied, skipped = [], []
     for method, key in (FITTED | RECOVERED).items():
         if method in RECOVERED and run["gamma"] is None:
             reason = f"Psi does not apply: loss {run['loss']!r} is not focal loss of one known gamma"
             skipped.append({"method": method, "reason": reason})
         elif key not in stored:
-            skipped.append({"method": method, "reason": _why_not_fitted(*key, fits)})
+            missing = f"calibration.methods lacks {key[0]!r} or calibration.criteria lacks {key[1]!r}"
+            skipped.append({"method": method, "reason": reasons.get(key[0], missing)})
         else:
             gamma = {"gamma": float(run["gamma"])} if method in RECOVERED else {}
             parameters = stored[key]["parameters"] | gamma
@@ -146,13 +149,6 @@ def total_variation_to_posterior(posterior: ArrayLike, log_probs: ArrayLike) -> 
     """Return the mean over rows of half the absolute difference of posterior and probs; shapes (n, k)."""
     posterior, log_probs = _checked_pair(posterior, log_probs)
     return float(0.5 * np.abs(posterior - np.exp(log_probs)).sum(axis=1).mean())
-
-
-def _why_not_fitted(method: str, criterion: str, fits: Mapping[str, Any]) -> str:
-    """Return the calibration stage's own reason, or that the configuration does not ask for the fit."""
-    reasons = {entry["method"]: entry["reason"] for entry in fits.get("not_applicable", ())}
-    not_configured = f"calibration.methods lacks {method!r} or calibration.criteria lacks {criterion!r}"
-    return reasons.get(method, not_configured)
 
 
 def _checked_pair(posterior: ArrayLike, log_probs: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
