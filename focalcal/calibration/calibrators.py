@@ -12,7 +12,7 @@ calibration job fills in those constructor arguments that are fields of `Context
 import importlib
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -48,6 +48,7 @@ class Context:
     adaece: str | None = None
 
 
+@dataclass(eq=False)
 class Calibrator:
     """A map from logits to probabilities with parameters that are fitted to validation data.
 
@@ -59,12 +60,11 @@ class Calibrator:
         Variant of the equal-mass bins of AdaECE; see `metrics`.
     """
 
-    criterion: str | None = None
-
-    def __init__(self, *, bins: int = 15, adaece: str = "split") -> None:
-        self.bins = bins
-        self.adaece = adaece
-        self.fit_: Fit | None = None
+    # Not a field here, so that subclasses place it among their own.
+    criterion = None
+    bins: int = field(default=15, kw_only=True)
+    adaece: str = field(default="split", kw_only=True)
+    fit_: Fit | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_context(cls, context: Context) -> Self:
@@ -143,12 +143,8 @@ def load_calibrator(record: Mapping[str, Any]) -> Calibrator:
     The keys method, criterion and parameters are enough, as in the predictions of recovery.json.
     """
     restored = calibrator_class(record["method"]).from_context(Context(criterion=record["criterion"]))
-    restored.fit_ = Fit(
-        record["parameters"],
-        record.get("validation_score"),
-        record.get("evaluations", 0),
-        record.get("boundaries", {}),
-    )
+    score, cost = record.get("validation_score"), record.get("evaluations", 0)
+    restored.fit_ = Fit(record["parameters"], score, cost, record.get("boundaries", {}))
     return restored
 
 
@@ -169,10 +165,14 @@ class FocalMap(Calibrator):
         """Return the temperature of the fitted map."""
         return self.parameters["temperature"]
 
-    @property
-    def bound_hit_(self) -> str:
-        """Return "low" or "high" if the temperature stopped at the boundary of its grid, else "none"."""
-        return self.boundaries_.get("temperature", "none")
+
+class _OnGrid(FocalMap):
+    """A focal map whose temperature is one of the field `temperatures`."""
+
+    def __post_init__(self) -> None:
+        self.temperatures = checked_temperatures(
+            K24_TEMPERATURES if self.temperatures is None else self.temperatures
+        )
 
 
 @calibrator(id="none", label="as trained", color="grey", marker="o", criteria=(), compared_with=())
@@ -191,7 +191,8 @@ class Uncalibrated(FocalMap):
     marker="s",
     compared_with=("none",),
 )
-class TemperatureScaling(FocalMap):
+@dataclass(eq=False)
+class TemperatureScaling(_OnGrid):
     """Temperature scaling, method `ts`: softmax(logits / T).
 
     Parameters
@@ -207,17 +208,8 @@ class TemperatureScaling(FocalMap):
         The best temperature of the grid.
     """
 
-    def __init__(
-        self,
-        criterion: str = "nll",
-        temperatures: ArrayLike | None = None,
-        *,
-        bins: int = 15,
-        adaece: str = "split",
-    ) -> None:
-        super().__init__(bins=bins, adaece=adaece)
-        self.criterion = criterion
-        self.temperatures = checked_temperatures(K24_TEMPERATURES if temperatures is None else temperatures)
+    criterion: str = "nll"
+    temperatures: ArrayLike | None = None
 
     def _search(self, objective: Objective) -> Fit:
         return grid_search(objective, self.criterion, (0.0,), self.temperatures)
@@ -231,7 +223,8 @@ class TemperatureScaling(FocalMap):
     marker="D",
     compared_with=("ts", "none"),
 )
-class FocalTemperatureScaling(TemperatureScaling):
+@dataclass(eq=False)
+class FocalTemperatureScaling(_OnGrid):
     """Focal temperature scaling, method `fts`: Psi^gamma(softmax(logits / T)), K24 Sec. 4.2.
 
     Parameters
@@ -253,23 +246,16 @@ class FocalTemperatureScaling(TemperatureScaling):
         The best pair found.
     """
 
-    default_search = "grid"
+    criterion: str = "nll"
+    gammas: Sequence[float] = K24_GAMMAS
+    temperatures: ArrayLike | None = None
+    search: str = "grid"
 
-    def __init__(
-        self,
-        criterion: str = "nll",
-        gammas: Sequence[float] | None = None,
-        temperatures: ArrayLike | None = None,
-        search: str | None = None,
-        *,
-        bins: int = 15,
-        adaece: str = "split",
-    ) -> None:
-        super().__init__(criterion, temperatures, bins=bins, adaece=adaece)
-        self.search = self.default_search if search is None else search
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.search not in SEARCHES:
-            raise ValueError(f"search is {search!r}; expected one of {', '.join(SEARCHES)}")
-        self.gammas = tuple(float(gamma) for gamma in (K24_GAMMAS if gammas is None else gammas))
+            raise ValueError(f"search is {self.search!r}; expected one of {', '.join(SEARCHES)}")
+        self.gammas = tuple(float(gamma) for gamma in self.gammas)
 
     def _search(self, objective: Objective) -> Fit:
         return SEARCHES[self.search](objective, self.criterion, self.gammas, self.temperatures)
@@ -284,10 +270,11 @@ class FocalTemperatureScaling(TemperatureScaling):
     shown=False,
     compared_with=("fts",),
 )
+@dataclass(eq=False)
 class LineFocalTemperatureScaling(FocalTemperatureScaling):
     """Method `fts-line`: focal temperature scaling, searched along a line."""
 
-    default_search = "line"
+    search: str = "line"
 
 
 @calibrator(
@@ -300,10 +287,11 @@ class LineFocalTemperatureScaling(FocalTemperatureScaling):
     shown=False,
     compared_with=("fts",),
 )
+@dataclass(eq=False)
 class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
     """Method `fts-continuous`: focal temperature scaling, NLL minimised over a rectangle of (gamma, T)."""
 
-    default_search = "continuous"
+    search: str = "continuous"
 
 
 @calibrator(
@@ -315,33 +303,23 @@ class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
     needs_training_gamma=True,
     compared_with=("none",),
 )
+@dataclass(eq=False)
 class PosteriorRecovery(FocalMap):
     """Method `psi`: Psi at the gamma that the model was trained with (C21 Thm. 11); nothing is fitted."""
 
-    def __init__(self, training_gamma: float | None = None, *, bins: int = 15, adaece: str = "split") -> None:
-        super().__init__(bins=bins, adaece=adaece)
-        self.training_gamma = training_gamma
+    training_gamma: float | None = None
 
     def _search(self, _objective: Objective) -> Fit:
         return Fit(IDENTITY | {"gamma": _given(self.training_gamma)})
 
 
-class _WithTrainingGamma(TemperatureScaling):
+@dataclass(eq=False)
+class _WithTrainingGamma(_OnGrid):
     """Temperature scaling of a model that was trained with focal loss of `training_gamma`."""
 
-    default_criterion = "nll"
-
-    def __init__(
-        self,
-        training_gamma: float | None = None,
-        criterion: str | None = None,
-        temperatures: ArrayLike | None = None,
-        *,
-        bins: int = 15,
-        adaece: str = "split",
-    ) -> None:
-        super().__init__(criterion or self.default_criterion, temperatures, bins=bins, adaece=adaece)
-        self.training_gamma = training_gamma
+    training_gamma: float | None = None
+    criterion: str = "nll"
+    temperatures: ArrayLike | None = None
 
     def _then_recovered(self, fit: Fit) -> Fit:
         """Return a fit of the temperature with the training gamma in place of its gamma."""
@@ -377,10 +355,11 @@ class RecoveryThenTemperature(_WithTrainingGamma):
     shown=False,
     compared_with=(),
 )
+@dataclass(eq=False)
 class FocalLossTemperature(_WithTrainingGamma):
     """Method `ts-focal`: temperature scaling, T fitted by the focal loss of the training gamma (C21)."""
 
-    default_criterion = "focal"
+    criterion: str = "focal"
 
     def score(self, logits: ArrayLike, labels: ArrayLike) -> float:
         """Return the focal loss of the temperature-scaled predictions on other data."""

@@ -12,11 +12,11 @@ With `kind: probabilities` the numbers are probabilities instead of logits, and 
 Formats that run code when they are read (pickle, and so PyTorch's) are refused.
 """
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from focalcal.calibration import logits_io
 from focalcal.calibration.logits_io import SPLITS, RunLogits
 from focalcal.common import npz
 from focalcal.common.errors import UserError
+from focalcal.data.prepared import checksum
 
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy")
 ROW_SUM_TOLERANCE = 1e-3
@@ -63,10 +64,7 @@ def import_logits(path: Path, kind: str) -> Imported:
         name = f"{split}_logits"
         if name in arrays:
             arrays[name] = _as_logits(arrays[name], kind, f"{path}: {name}", warnings)
-    logits = logits_io.from_arrays(arrays, str(path))
-    with path.open("rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    return Imported(logits, checksum, tuple(warnings))
+    return Imported(logits_io.from_arrays(arrays, str(path)), checksum(path), tuple(warnings))
 
 
 def import_record(spec: Mapping[str, Any], imported: Imported, origin: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,16 +96,23 @@ def _read_arrays(path: Path) -> dict[str, NDArray]:
         raise UserError(f"{path} has the suffix {suffix!r}; allowed: {', '.join(READERS)}; convert the file")
     if not path.is_file():
         raise UserError(f"{path} does not exist; allowed: an existing file; correct the path")
-    return _named(READERS[suffix](path))
+    reader, format_name, repair = READERS[suffix]
+    try:
+        arrays = reader(path)
+    except (SafetensorError, *_TABLE_ERRORS, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{path} is not a readable {format_name} ({reason}); {repair}") from None
+    named = {}
+    for split, kind in product(SPLITS, ("logits", "labels", "posterior")):
+        for name in (f"{kind}_{split}", f"{split}_{kind}"):
+            if name in arrays:
+                named[f"{split}_{kind}"] = arrays[name]
+    return named or arrays
 
 
 def _read_safetensors(path: Path) -> dict[str, NDArray]:
     try:
         return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise UserError(
-            f"{path} is not a readable safetensors file ({error}); write it again with safetensors"
-        ) from None
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"{path} has a tensor type that NumPy lacks ({error}); allowed: float16, float32, float64 and "
@@ -115,38 +120,18 @@ def _read_safetensors(path: Path) -> dict[str, NDArray]:
         ) from None
 
 
-def _named(arrays: dict[str, NDArray]) -> dict[str, NDArray]:
-    """Return the known arrays under `split_kind` names, from `split_kind` or `kind_split` names."""
-    named = {}
-    for split in SPLITS:
-        for kind in ("logits", "labels", "posterior"):
-            found = [name for name in (f"{split}_{kind}", f"{kind}_{split}") if name in arrays]
-            if found:
-                named[f"{split}_{kind}"] = arrays[found[0]]
-    return named or arrays
-
-
 def _read_csv_table(path: Path) -> dict[str, NDArray]:
-    try:
-        return _from_table(pd.read_csv(path), path)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} is not a readable CSV table ({error}); write it again with a header"
-        ) from None
+    return _from_table(pd.read_csv(path), path)
 
 
 def _read_parquet_table(path: Path) -> dict[str, NDArray]:
-    try:
-        columns = pd.Index(pq.read_schema(path).names)
-        if not columns.is_unique:
-            raise UserError(
-                f"{path} has the column {columns[columns.duplicated()][0]!r} more than once; allowed: each "
-                f"once; rename or drop it"
-            )
-        return _from_table(pd.read_parquet(path), path)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UserError(f"{path} is not a readable Parquet table ({reason}); write it again") from None
+    columns = pd.Index(pq.read_schema(path).names)
+    if not columns.is_unique:
+        raise UserError(
+            f"{path} has the column {columns[columns.duplicated()][0]!r} more than once; allowed: each "
+            f"once; rename or drop it"
+        )
+    return _from_table(pd.read_parquet(path), path)
 
 
 def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
@@ -270,9 +255,11 @@ def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> ND
     return np.log(np.maximum(values.astype(np.float64), SMALLEST_PROBABILITY))
 
 
+_TABLE_ERRORS = (pd.errors.ParserError, pd.errors.EmptyDataError, pa.ArrowException, UnicodeDecodeError)
 READERS = {
-    ".npz": npz.read_npz,
-    ".safetensors": _read_safetensors,
-    ".csv": _read_csv_table,
-    ".parquet": _read_parquet_table,
+    ".npz": (npz.read_npz, ".npz file", "write it again"),
+    ".safetensors": (_read_safetensors, "safetensors file", "write it again with safetensors"),
+    ".csv": (_read_csv_table, "CSV table", "write it again with a header"),
+    ".parquet": (_read_parquet_table, "Parquet table", "write it again"),
 }
+"""How a file is read, by its suffix: the function, the name of the format and the repair."""

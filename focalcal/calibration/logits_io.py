@@ -36,8 +36,7 @@ class RunLogits:
 
 def read_logits(path: str | os.PathLike[str]) -> RunLogits:
     """Return the logits of a `.npz` file as the suite writes it; a UserError says what is wrong."""
-    arrays = npz.read_npz(Path(path))
-    return from_arrays({key: arrays[key] for key in arrays if key.startswith(("val_", "test_"))}, str(path))
+    return from_arrays(npz.read_npz(Path(path)), str(path))
 
 
 def from_arrays(arrays: dict[str, NDArray], source: str) -> RunLogits:

@@ -280,10 +280,9 @@ def check_binning(bins: int, binning: str, variant: str) -> None:
     """Raise ValueError naming the first argument that is not allowed."""
     if not isinstance(bins, int | np.integer) or bins < 1:
         raise ValueError(f"bins is {bins!r}; expected an integer >= 1")
-    if binning not in BINNINGS:
-        raise ValueError(f"binning is {binning!r}; expected one of {', '.join(BINNINGS)}")
-    if variant not in MASS_VARIANTS:
-        raise ValueError(f"variant is {variant!r}; expected one of {', '.join(MASS_VARIANTS)}")
+    for name, value, allowed in (("binning", binning, BINNINGS), ("variant", variant, MASS_VARIANTS)):
+        if value not in allowed:
+            raise ValueError(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
 
 
 def bin_gaps(
@@ -301,10 +300,8 @@ def bin_gaps(
     else:
         index = width_index(confidences, bins)
     counted = (index >= 0) & (index < bins)
-    return (
-        np.bincount(index[counted], minlength=bins),
-        np.bincount(index[counted], weights=gaps[counted], minlength=bins),
-    )
+    index = index[counted]
+    return np.bincount(index, minlength=bins), np.bincount(index, gaps[counted], bins)
 
 
 def _residuals(predictions: Predictions) -> NDArray[np.float64]:

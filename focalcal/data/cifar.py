@@ -92,22 +92,18 @@ def restricted_unpickle(content: bytes) -> Any:
         raise ArchiveError(f"refused to unpickle: {error}") from None
 
 
-def _reconstruct(kind: type, shape: tuple[int, ...], typecode: Any) -> np.ndarray:
+def _reconstruct(_kind: None, shape: tuple[int, ...], typecode: Any) -> np.ndarray:
     """Return the empty array whose state is set next when an array is unpickled."""
-    return np.ndarray.__new__(kind, shape, typecode)
+    return np.ndarray(shape, typecode)
 
 
-def _encode(text: str, encoding: str = "latin1") -> bytes:
-    """Return the bytes that Python 3 stores as text in pickles of protocol 2."""
-    return text.encode(encoding)
-
-
+# The class of arrays cannot be called: with a buffer of its own choice, a pickle could forge object pointers.
 _ALLOWED = {
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
-    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "ndarray"): None,
     ("numpy", "dtype"): np.dtype,
-    ("_codecs", "encode"): _encode,
+    ("_codecs", "encode"): str.encode,
 }
 
 

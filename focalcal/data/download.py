@@ -129,7 +129,9 @@ def _transfer(url: str, partial: Path, expected: ExpectedFile, policy: DownloadP
                 show(len(chunk))
                 if position > limit:
                     raise SourceError(f"the server sends more than {limit} bytes")
-                _require_speed(position - offset, time.monotonic() - started, policy)
+                elapsed, count = time.monotonic() - started, position - offset
+                if elapsed > policy.slow_after and count < policy.slowest_rate * elapsed:
+                    raise TooSlowError(f"only {count / elapsed / 1e3:.0f} kB/s; trying other sources first")
     if total is not None and position < total:
         raise _TemporaryError(f"the connection closed after {position} of {total} bytes")
 
@@ -173,11 +175,6 @@ def _read_chunk(response: http.client.HTTPResponse) -> bytes:
         return response.read1(_CHUNK_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise _connection_error(error) from None
-
-
-def _require_speed(count: int, elapsed: float, policy: DownloadPolicy) -> None:
-    if elapsed > policy.slow_after and count < policy.slowest_rate * elapsed:
-        raise TooSlowError(f"only {count / elapsed / 1e3:.0f} kB/s; trying other sources first")
 
 
 def _connection_error(error: Exception) -> Exception:

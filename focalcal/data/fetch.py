@@ -58,19 +58,22 @@ def obtain(
     """
     folder = cache / name
     files = _expected_files(entry["files"])
-    if _all_good(folder, files):
-        return Obtained(folder, _remembered_source(folder))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder, name):
-            # Only killed jobs can have left these scratch folders: this job holds the lock.
-            for leftover in folder.glob(f"{_WORK_PREFIX}*"):
-                shutil.rmtree(leftover, ignore_errors=True)
-            if not _all_good(folder, files, delete_wrong=True):
-                _LOG.info("%s: served by %s", name, _fetch(name, entry, folder, policy))
-                for partial in folder.glob(f"*{PARTIAL_SUFFIX}"):
-                    partial.unlink()
-            return Obtained(folder, _remembered_source(folder))
+        if not _all_good(folder, files):
+            folder.mkdir(parents=True, exist_ok=True)
+            with _locked(folder, name):
+                # Only killed jobs can have left these scratch folders: this job holds the lock.
+                for leftover in folder.glob(f"{_WORK_PREFIX}*"):
+                    shutil.rmtree(leftover, ignore_errors=True)
+                if not _all_good(folder, files, delete_wrong=True):
+                    _LOG.info("%s: served by %s", name, _fetch(name, entry, folder, policy))
+                    for partial in folder.glob(f"*{PARTIAL_SUFFIX}"):
+                        partial.unlink()
+        served_by = folder / _SERVED_BY
+        source = (
+            served_by.read_text("utf-8").strip() if served_by.is_file() else "placed in the cache by hand"
+        )
+        return Obtained(folder, source)
     except OSError as error:
         raise UserError(
             f"{name}: the cache folder {folder} cannot be used ({error}); choose another with the config key "
@@ -100,10 +103,12 @@ def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPo
         else:
             return label
     (folder / _SERVED_BY).unlink()
-    tried = "; ".join(
-        f"({i}) {label}: {reason}" for i, (label, reason) in enumerate(reasons.items(), start=1)
+    tried = "; ".join(f"({i}) {label}: {reasons[label]}" for i, label in enumerate(reasons, start=1))
+    wanted = _archives_of(entry, entry["sources"][0]) or _expected_files(entry["files"])
+    names = ", ".join(f"{file.name} ({file.size} bytes, {file.checksum})" for file in wanted)
+    raise UserError(
+        f"{name}: no source could serve it: {tried}. By hand: put {names} into {folder} and run again"
     )
-    raise UserError(f"{name}: no source could serve it: {tried}. {_by_hand(entry, folder)}")
 
 
 def source_description(source: Mapping[str, Any]) -> str:
@@ -120,13 +125,6 @@ def _source_label(entry: Mapping[str, Any], source: Mapping[str, Any], folder: P
     if wanted and _all_good(folder, wanted):
         return f"{', '.join(file.name for file in wanted)} in the cache"
     return source_description(source)
-
-
-def _by_hand(entry: Mapping[str, Any], folder: Path) -> str:
-    """Return instructions for placing by hand the files that the first source serves."""
-    wanted = _archives_of(entry, entry["sources"][0]) or _expected_files(entry["files"])
-    names = ", ".join(f"{file.name} ({file.size} bytes, {file.checksum})" for file in wanted)
-    return f"By hand: put {names} into {folder} and run again"
 
 
 def _deliver(
@@ -214,11 +212,6 @@ def _all_good(folder: Path, files: list[ExpectedFile], *, delete_wrong: bool = F
                 _LOG.warning("%s: %s; deleted", path, problem)
                 path.unlink()
     return good
-
-
-def _remembered_source(folder: Path) -> str:
-    path = folder / _SERVED_BY
-    return path.read_text("utf-8").strip() if path.is_file() else "placed in the cache by hand"
 
 
 def _locked(folder: Path, name: str) -> AcquireReturnProxy:

@@ -28,12 +28,7 @@ _CHUNK = 4096
 
 
 def from_folder(
-    folder: Path,
-    image_size: int | None,
-    greyscale: bool,
-    validation: float,
-    test: float,
-    seed: int,
+    folder: Path, image_size: int | None, greyscale: bool, validation: float, test: float, seed: int
 ) -> tuple[PreparedData, list[str]]:
     """Return the data of a folder of images and its class names, the sub-folders in alphabetical order.
 
@@ -43,7 +38,12 @@ def from_folder(
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; give one with a sub-folder for each class")
     split_folders = _split_folders(folder)
-    class_names = _class_names(next(iter(split_folders.values())))
+    first = next(iter(split_folders.values()))
+    class_names = _sub_folders(first)
+    if len(class_names) < 2:
+        raise UserError(
+            f"{first} has {len(class_names)} sub-folders; allowed: one for each of 2 or more classes"
+        )
     files = {split: _labelled_files(parent, class_names) for split, parent in split_folders.items()}
     everything = [pair for pairs in files.values() for pair in pairs]
     labels = np.array([label for _, label in everything], dtype=np.int64)
@@ -75,7 +75,10 @@ def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedD
             f"{path} has indices for {', '.join(given)} only; allowed: train, val and test, or none"
         )
     if given:
-        indices = {split: _as_indices(path, f"{split}_indices", arrays, len(labels)) for split in given}
+        indices = {
+            split: _as_indices(f"{path}: {split}_indices", arrays[f"{split}_indices"], len(labels))
+            for split in given
+        }
     else:
         counts = {part: len(part_labels) for part, (_, part_labels) in parts.items()}
         indices = _split_indices(labels, counts, validation, test, seed)
@@ -88,22 +91,17 @@ def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedD
 
 def from_plugin(file: Path, options: Mapping[str, Any]) -> PreparedData:
     """Return the PreparedData that `load(options)` of the Python file returns."""
-    module = _import_file(file)
+    specification = importlib.util.spec_from_file_location(f"focalcal_dataset_{file.stem}", file)
+    module = importlib.util.module_from_spec(specification)
+    # Data classes and pickling look up their module by name.
+    sys.modules[specification.name] = module
+    specification.loader.exec_module(module)
     if not callable(getattr(module, "load", None)):
         raise UserError(f"{file} has no function load(options); see docs/add-a-dataset.md")
     data = module.load(dict(options))
     if not isinstance(data, PreparedData):
         raise UserError(f"load of {file} returned {type(data).__name__}; allowed: PreparedData")
     return data
-
-
-def _import_file(file: Path) -> Any:
-    specification = importlib.util.spec_from_file_location(f"focalcal_dataset_{file.stem}", file)
-    module = importlib.util.module_from_spec(specification)
-    # Data classes and pickling look up their module by name.
-    sys.modules[specification.name] = module
-    specification.loader.exec_module(module)
-    return module
 
 
 def _assembled(
@@ -141,7 +139,8 @@ def _split_indices(
 ) -> dict[str, np.ndarray]:
     """Return the indices of each split; `counts` are the sizes of the consecutive parts of `labels`.
 
-    A part named "" is the whole dataset, to be split here; without "val", it is taken from "train".
+    A part named "" is the whole dataset, to be split here; without "val", it is taken from "train". An
+    integer size counts samples; any other is a share.
     """
     begins = np.cumsum([*counts.values()])[:-1]
     parts = dict(zip(counts, np.split(np.arange(len(labels)), begins), strict=True))
@@ -149,7 +148,10 @@ def _split_indices(
         return parts
     wanted = {"val": validation} if "test" in parts else {"val": validation, "test": test}
     pool = parts.pop("train" if "train" in parts else "")
-    sizes = [_sample_count(share, len(pool)) for share in wanted.values()]
+    sizes = [
+        size if isinstance(size, int) else max(FEWEST_SAMPLES["val"], round(size * len(pool)))
+        for size in wanted.values()
+    ]
     rest = len(pool) - sum(sizes)
     if rest < 1:
         raise UserError(
@@ -158,11 +160,6 @@ def _split_indices(
     chosen = stratified(labels[pool], [*sizes, rest], seed)
     drawn = {name: pool[positions] for name, positions in zip([*wanted, "train"], chosen, strict=True)}
     return {**parts, **drawn}
-
-
-def _sample_count(share: float, total: int) -> int:
-    """Return a sample count given as a number, or as a share of `total` (then at least 2)."""
-    return share if isinstance(share, int) else max(FEWEST_SAMPLES["val"], round(share * total))
 
 
 def _sub_folders(folder: Path) -> list[str]:
@@ -196,13 +193,6 @@ def _refuse_empty_classes(
             f"{source} has no training sample of {missing} of its {len(class_names)} classes: {shown}; "
             f"allowed: at least one per class; {repair}"
         )
-
-
-def _class_names(parent: Path) -> list[str]:
-    names = _sub_folders(parent)
-    if len(names) < 2:
-        raise UserError(f"{parent} has {len(names)} sub-folders; allowed: one for each of 2 or more classes")
-    return names
 
 
 def _labelled_files(parent: Path, class_names: list[str]) -> list[tuple[Path, int]]:
@@ -283,8 +273,11 @@ def _as_samples(
     path: Path, inputs_name: str, labels_name: str, arrays: Mapping[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs and labels of equal length."""
-    labels = _as_labels(path, labels_name, arrays)
-    inputs = _as_inputs(path, inputs_name, arrays)
+    for name, allowed in ((labels_name, "whole numbers (n,)"), (inputs_name, "images or features")):
+        if name not in arrays:
+            raise UserError(f"{path}: {name} is missing; allowed: {allowed}; add it")
+    labels = _as_labels(f"{path}: {labels_name}", arrays[labels_name])
+    inputs = _as_inputs(f"{path}: {inputs_name}", arrays[inputs_name])
     if len(inputs) != len(labels):
         raise UserError(
             f"{path}: {inputs_name} has {len(inputs)} samples but {labels_name} has {len(labels)}; "
@@ -293,11 +286,8 @@ def _as_samples(
     return inputs, labels
 
 
-def _as_inputs(path: Path, name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+def _as_inputs(name: str, values: np.ndarray) -> np.ndarray:
     """Return images as uint8 (n, C, H, W), or features as float32 (n, d)."""
-    if name not in arrays:
-        raise UserError(f"{path}: {name} is missing; allowed: images or features; add it")
-    values = arrays[name]
     if values.dtype == np.uint8 and values.ndim == 3:
         return values[:, None]
     if values.dtype == np.uint8 and values.ndim == 4:
@@ -308,31 +298,25 @@ def _as_inputs(path: Path, name: str, arrays: Mapping[str, np.ndarray]) -> np.nd
     if values.ndim == 2 and values.dtype.kind in "fiu":
         return values.astype(np.float32)
     raise UserError(
-        f"{path}: {name} is {values.dtype} {values.shape}; allowed: images as uint8 (n, H, W), (n, H, W, C) "
+        f"{name} is {values.dtype} {values.shape}; allowed: images as uint8 (n, H, W), (n, H, W, C) "
         f"or (n, C, H, W) with C one of {_CHANNEL_COUNTS}, or features as numbers (n, d)"
     )
 
 
-def _as_labels(path: Path, name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    values = arrays.get(name)
-    if values is None or values.dtype.kind not in "iu" or values.shape[:1] != (values.size,):
-        shown = "missing" if values is None else f"{values.dtype} {values.shape}"
-        raise UserError(f"{path}: {name} is {shown}; allowed: whole numbers (n,)")
+def _as_labels(name: str, values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind not in "iu" or values.shape[:1] != (values.size,):
+        raise UserError(f"{name} is {values.dtype} {values.shape}; allowed: whole numbers (n,)")
     labels = values.reshape(-1).astype(np.int64)
     if labels.size == 0 or labels.min() < 0:
-        raise UserError(f"{path}: {name} must hold classes 0, 1, ..., and at least one sample")
+        raise UserError(f"{name} must hold classes 0, 1, ..., and at least one sample")
     return labels
 
 
-def _as_indices(path: Path, name: str, arrays: Mapping[str, np.ndarray], count: int) -> np.ndarray:
-    values = arrays[name]
+def _as_indices(name: str, values: np.ndarray, count: int) -> np.ndarray:
     if values.dtype.kind not in "iu" or values.ndim != 1 or values.size == 0:
-        raise UserError(
-            f"{path}: {name} is {values.dtype} {values.shape}; allowed: whole numbers (m,), m >= 1"
-        )
+        raise UserError(f"{name} is {values.dtype} {values.shape}; allowed: whole numbers (m,), m >= 1")
     if values.min() < 0 or values.max() >= count:
         raise UserError(
-            f"{path}: {name} goes from {values.min()} to {values.max()}; allowed: 0 to {count - 1}; "
-            f"correct it"
+            f"{name} goes from {values.min()} to {values.max()}; allowed: 0 to {count - 1}; correct it"
         )
     return values.astype(np.int64)

@@ -24,8 +24,8 @@ ROW_SUM_TOLERANCE = 1e-6
 LARGEST_DEVIATION = 8.0
 """In standard errors: labels drawn from their posterior deviate further once in 10^14 files."""
 RAW = {"method": "none", "criterion": None, "parameters": IDENTITY}
-FITTED = (("none", None), ("ts", "nll"), ("fts", "nll"), ("ts-focal", "focal"))
-"""Methods of C21's comparison whose parameters the calibration stage fits, with the criterion they need."""
+FITTED = {key[0]: key for key in (("none", None), ("ts", "nll"), ("fts", "nll"), ("ts-focal", "focal"))}
+"""Methods of C21's comparison whose parameters the calibration stage fits, with method and criterion."""
 RECOVERED = {"psi": ("none", None), "ts-focal-psi": ("ts-focal", "focal")}
 """Methods that end with Psi at the training gamma, with the fit whose temperature comes first."""
 
@@ -92,21 +92,20 @@ def applicable_fits(
     """Return method, criterion and parameters of what applies, and method and reason of what does not."""
     stored = {(fit["method"], fit["criterion"]): {key: fit[key] for key in RAW} for fit in fits["fits"]}
     stored[RAW["method"], RAW["criterion"]] = RAW
+    # The calibration stage says why it did not fit a method that the configuration asks for.
+    reasons = {entry["method"]: entry["reason"] for entry in fits.get("not_applicable", ())}
     applied, skipped = [], []
-    for key in FITTED:
-        if key in stored:
-            applied.append(stored[key])
-        else:
-            skipped.append({"method": key[0], "reason": _why_not_fitted(*key, fits)})
-    for method, first in RECOVERED.items():
-        if run["gamma"] is None:
+    for method, key in (FITTED | RECOVERED).items():
+        if method in RECOVERED and run["gamma"] is None:
             reason = f"Psi does not apply: loss {run['loss']!r} is not focal loss of one known gamma"
             skipped.append({"method": method, "reason": reason})
-        elif first not in stored:
-            skipped.append({"method": method, "reason": _why_not_fitted(*first, fits)})
+        elif key not in stored:
+            missing = f"calibration.methods lacks {key[0]!r} or calibration.criteria lacks {key[1]!r}"
+            skipped.append({"method": method, "reason": reasons.get(key[0], missing)})
         else:
-            parameters = stored[first]["parameters"] | {"gamma": float(run["gamma"])}
-            applied.append({**stored[first], "method": method, "parameters": parameters})
+            gamma = {"gamma": float(run["gamma"])} if method in RECOVERED else {}
+            parameters = stored[key]["parameters"] | gamma
+            applied.append({**stored[key], "method": method, "parameters": parameters})
     return applied, skipped
 
 
@@ -150,13 +149,6 @@ def total_variation_to_posterior(posterior: ArrayLike, log_probs: ArrayLike) -> 
     """Return the mean over rows of half the absolute difference of posterior and probs; shapes (n, k)."""
     posterior, log_probs = _checked_pair(posterior, log_probs)
     return float(0.5 * np.abs(posterior - np.exp(log_probs)).sum(axis=1).mean())
-
-
-def _why_not_fitted(method: str, criterion: str, fits: Mapping[str, Any]) -> str:
-    """Return the calibration stage's own reason, or that the configuration does not ask for the fit."""
-    reasons = {entry["method"]: entry["reason"] for entry in fits.get("not_applicable", ())}
-    not_configured = f"calibration.methods lacks {method!r} or calibration.criteria lacks {criterion!r}"
-    return reasons.get(method, not_configured)
 
 
 def _checked_pair(posterior: ArrayLike, log_probs: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -186,12 +186,12 @@ def test_extreme_data_fit_without_nan(name):
 
 def test_all_right_data_stop_at_the_smallest_temperature_and_report_it():
     ts = TemperatureScaling().fit(*SETS["all right"])
-    assert (ts.temperature_, ts.bound_hit_) == (0.01, "low")
+    assert (ts.temperature_, ts.boundaries_) == (0.01, {"temperature": "low"})
 
 
 def test_all_misclassified_data_stop_at_the_largest_temperature_and_report_it():
     ts = TemperatureScaling().fit(*SETS["all wrong"])
-    assert (ts.temperature_, ts.bound_hit_, ts.boundaries_) == (5.0, "high", {"temperature": "high"})
+    assert (ts.temperature_, ts.boundaries_) == (5.0, {"temperature": "high"})
 
 
 def test_constant_logits_predict_the_uniform_distribution_at_any_temperature():

@@ -82,6 +82,12 @@ def test_a_pickle_cannot_call_anything(function, arguments, protocol):
         cifar.restricted_unpickle(content)
 
 
+def test_a_pickle_cannot_make_an_array_of_forged_pointers():
+    content = pickle.dumps(Malicious(np.ndarray, ((1,), "O", b"pointers")), protocol=2)
+    with pytest.raises(ArchiveError, match="refused to unpickle: 'NoneType' object is not callable"):
+        cifar.restricted_unpickle(content)
+
+
 def test_a_nested_name_cannot_be_reached():
     """Protocol 4 looks up dotted names attribute by attribute, which must fail."""
     content = b"\x80\x04\x8c\x05numpy\x8c\x13f2py.os.system_name\x93."
