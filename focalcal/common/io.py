@@ -1,6 +1,7 @@
 """Atomic writes: a reader sees the old file or the complete new one, even if the writer is killed."""
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
@@ -44,6 +45,12 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Return the content of a JSON file."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
+    """Return the hexadecimal digest of the file at `path`."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 def _make_durable(partial: Path) -> None:

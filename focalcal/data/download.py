@@ -11,8 +11,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from focalcal.common.io import checksum
 from focalcal.data.errors import SourceError, TooSlowError
-from focalcal.data.prepared import checksum
 from focalcal.data.progress import transfer_progress
 
 PARTIAL_SUFFIX = ".partial"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from focalcal.common.errors import UserError
+from focalcal.common.io import checksum
 from focalcal.common.samples import SPLITS
 from focalcal.data import parsers, prepared, registry, splits, user_data
 from focalcal.data.digits import prepare_digits
@@ -43,7 +44,7 @@ def dataset_record(spec: Mapping[str, Any], preparation: Preparation, path: Path
     data = preparation.data
     return {
         "dataset": spec["name"],
-        "checksum": prepared.checksum(path),
+        "checksum": checksum(path),
         "split_checksum": prepared.split_checksum(data),
         "sizes": {split: len(data.indices(split)) for split in SPLITS},
         "classes": data.classes,

@@ -77,12 +77,6 @@ def load_dataset(path: str | os.PathLike[str], *, memory_map: bool = False) -> P
         raise UserError(f"{path} is not a prepared dataset ({error}); delete it and run again") from None
 
 
-def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
-    """Return the hexadecimal digest of the file at `path`."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
-
-
 def split_checksum(data: PreparedData) -> str:
     """Return the SHA-256 of the three index arrays, as little-endian int64, in the order train, val, test."""
     digest = hashlib.sha256()

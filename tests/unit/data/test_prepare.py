@@ -12,6 +12,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from focalcal.common.errors import UserError
+from focalcal.common.io import checksum
 from focalcal.data import inspection, prepared, registry, splits
 from focalcal.data.prepare import prepare_dataset
 from tests.unit.data import official_formats as formats
@@ -45,7 +46,7 @@ def test_embedded_datasets(name, tmp_path):
     spec = registry.job_spec(name, {"sizes": sizes, "seed": 3})
     data, record = run_fetch(spec, tmp_path)
     assert record["dataset"] == name
-    assert record["checksum"] == prepared.checksum(tmp_path / "d.npz")
+    assert record["checksum"] == checksum(tmp_path / "d.npz")
     assert record["split_checksum"] == prepared.split_checksum(data)
     assert record["sizes"] == sizes
     assert record["classes"] == spec["entry"]["classes"] == len(record["class_names"])

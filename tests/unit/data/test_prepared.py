@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from focalcal.common.errors import UserError
+from focalcal.common.io import checksum
 from focalcal.data import prepared
 
 
@@ -48,8 +49,8 @@ def test_bytes_are_the_same_each_time(small_data, tmp_path):
 
 def test_checksum_is_that_of_the_bytes(tmp_path):
     (tmp_path / "file").write_bytes(b"abc" * 10**6)
-    assert prepared.checksum(tmp_path / "file") == hashlib.sha256(b"abc" * 10**6).hexdigest()
-    assert prepared.checksum(tmp_path / "file", "md5") == hashlib.md5(b"abc" * 10**6).hexdigest()  # noqa: S324
+    assert checksum(tmp_path / "file") == hashlib.sha256(b"abc" * 10**6).hexdigest()
+    assert checksum(tmp_path / "file", "md5") == hashlib.md5(b"abc" * 10**6).hexdigest()  # noqa: S324
 
 
 def test_split_checksum_follows_its_definition(small_data):

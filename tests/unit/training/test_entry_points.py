@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from focalcal.common.errors import UserError
+from focalcal.common.io import checksum
 from focalcal.data import prepared
 from focalcal.training import devices
 from focalcal.training.logits import dump_logits, load_model
@@ -65,7 +66,7 @@ def test_a_run_leaves_its_files_and_no_checkpoint(tiny_run):
     record = json.loads(run.record.read_text("utf-8"))
     assert record["spec"] == json.loads(run.spec)
     assert (record["status"], record["seed"], record["device"], record["threads"]) == ("ok", 1, "cpu", 1)
-    assert record["data_checksum"] == prepared.checksum(run.data)
+    assert record["data_checksum"] == checksum(run.data)
     assert record["epochs"] == 25
     assert record["provenance"]["packages"]["torch"] == torch.__version__
     assert "focalcal/training/losses.py" in record["provenance"]["code"]
