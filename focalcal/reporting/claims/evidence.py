@@ -66,13 +66,20 @@ class Evidence:
         """Return the value of a JSON file, or raise MissingEvidence."""
         return json.loads(self._file(name).read_text(encoding="utf-8"))
 
-    def row(self, name: str, where: Mapping[str, Any]) -> dict[str, str]:
-        """Return the one row whose columns have the values of `where`, or raise MissingEvidence."""
+    def rows(self, name: str, where: Mapping[str, Any], *, single: bool = False) -> list[dict[str, str]]:
+        """Return the rows whose columns have the values of `where`; raise MissingEvidence if there are none.
+
+        With `single` more than one is refused too.
+        """
         rows = [row for row in self.table(name) if all(_same(row[key], where[key]) for key in where)]
-        if len(rows) != 1:
+        if not rows or (single and len(rows) > 1):
             wanted = ", ".join(f"{key} {value}" for key, value in where.items())
             raise MissingEvidence(f"{len(rows)} rows with {wanted} in {name}")
-        return rows[0]
+        return rows
+
+    def row(self, name: str, where: Mapping[str, Any]) -> dict[str, str]:
+        """Return the one row whose columns have the values of `where`, or raise MissingEvidence."""
+        return self.rows(name, where, single=True)[0]
 
     def check(self, name: str, check: str) -> Check:
         """Return one check of a file of checks, or raise MissingEvidence."""
