@@ -140,34 +140,30 @@ class Layout:
         }
 
     def products(
-        self, kind: str, *, stage: str | None = None, scope: str | None = None, dataset_model: str = ""
+        self, kind: str | None = None, *, stage: str | None = None, scope: str | None = None
     ) -> list[Product]:
-        """Return the products of a kind that this configuration has."""
+        """Return the products that this configuration has: all, or those of a kind, stage and scope."""
         return [
             product
             for product in PRODUCTS
-            if product.kind == kind
+            if kind in {None, product.kind}
             and stage in {None, product.stage}
             and scope in {None, product.scope}
-            and self.applies(product, dataset_model)
+            and self.applies(product)
         ]
 
     def model_figures(self, when: str) -> list[Product]:
         """Return the figures made for each dataset and model under a condition: one job draws them."""
         return [p for p in self.products("figure", scope="dataset and model") if p.when == when]
 
-    def applies(self, product: Product, dataset_model: str = "") -> bool:
-        """Return whether a product is made, for one dataset and model or for any."""
-        if product.scope == "all" or dataset_model:
-            return self._conditions[product.when](dataset_model)
-        return any(map(self._conditions[product.when], self.dataset_models))
+    def applies(self, product: Product) -> bool:
+        """Return whether a product is made, over all runs or for any dataset and model."""
+        return bool(self.stems(product))
 
     def stems(self, product: Product) -> dict[str, str]:
         """Return the paths of a product without suffix by dataset and model ("" if over all runs)."""
-        if product.scope == "all":
-            return {"": product.stem()}
-        chosen = filter(self._conditions[product.when], self.dataset_models)
-        return {dataset_model: product.stem(dataset_model) for dataset_model in chosen}
+        wanted = [""] if product.scope == "all" else self.dataset_models
+        return {where: product.stem(where) for where in filter(self._conditions[product.when], wanted)}
 
     def files(self, products: Iterable[Product], *suffixes: str) -> list[str]:
         """Return the files of products, in all formats or in those given."""
