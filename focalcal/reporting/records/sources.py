@@ -171,9 +171,4 @@ class Sources:
 
 def read_runs(path: Path) -> list[dict[str, str]]:
     """Return the rows of runs.csv, each with `path`, the run's folder below that of a stage."""
-    return [{**row, "path": run_path(row)} for row in read_rows(path)]
-
-
-def run_path(row: Run) -> str:
-    """Return a run's folder, relative to that of a stage."""
-    return f"{row['dataset']}/{row['model']}/{row['loss']}/seed{row['seed']}"
+    return [{**row, "path": "{dataset}/{model}/{loss}/seed{seed}".format(**row)} for row in read_rows(path)]
