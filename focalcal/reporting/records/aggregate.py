@@ -13,6 +13,7 @@ from focalcal.workflow.grid import Grid, Run
 from focalcal.workflow.provenance import code_digests
 
 METRIC_HEADER = ",".join(COLUMNS)
+# The first four columns of the metrics identify a run.
 RUN_COLUMNS = (*COLUMNS[:4], "epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id")
 STAGES = ("calibration", "recovery")
 MOST_SHOWN = 5
