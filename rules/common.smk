@@ -78,7 +78,7 @@ def import_spec(wildcards):
 
 def imported_file(wildcards):
     """Return the user's own file of logits."""
-    return GRID.imported_path(run_of(wildcards))
+    return GRID.import_spec(run_of(wildcards))["path"]
 
 
 def calibration_spec(wildcards):

@@ -19,15 +19,9 @@ from focalcal.reporting.text import MINUS, format_number
 COMPARED_METRICS = ("accuracy", *CRITERIA)
 MOST_LISTED = 12
 ABSENT = "absent"
-NUMBER_COLUMNS = (
-    "Metric",
-    "Calibrator",
-    "Runs",
-    "First",
-    "Second",
-    f"Second {MINUS} first",
-    "Lower / equal / higher",
-    "What follows",
+NUMBER_HEADER = (
+    f"| Metric | Calibrator | Runs | First | Second | Second {MINUS} first | Lower / equal / higher "
+    "| What follows |"
 )
 
 
@@ -70,10 +64,7 @@ def number_changes(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
         return ["No score of any run is in both folders."]
     if (both["value_first"] == both["value_second"]).all():
         return [f"The same to the last digit: {len(both)} scores of {len(both[RUN].drop_duplicates())} runs."]
-    lines = [
-        f"| {' | '.join(NUMBER_COLUMNS)} |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
-    ]
+    lines = [NUMBER_HEADER, "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"]
     for metric in COMPARED_METRICS:
         rows = both[both["metric"] == metric]
         for method, criterion in chosen_fits(rows, metric if metric != "accuracy" else "nll"):

@@ -9,12 +9,15 @@ take everything from here, so adding a table or figure means adding a function.
 """
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from focalcal.common.declarations import Declaration, declare, read_declarations
+
+if TYPE_CHECKING:
+    from focalcal.workflow.grid import Grid
 
 table = declare
 """Declares a function below `tables/`; the facts are fields of `Product`."""
@@ -52,8 +55,6 @@ PAGES = {
 """The pages of the report with their titles."""
 SCOPES = ("all", "dataset and model")
 SUFFIXES = {"table": ("csv", "md", "tex", "html"), "figure": ("png", "pdf")}
-_FOLDERS = {"table": "tables", "figure": "figures"}
-_PACKAGE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,8 @@ class Product:
     """A condition of `Layout` under which it is made; always, if empty."""
 
     def __post_init__(self) -> None:
-        for value, allowed in (
-            (self.page, PAGES),
-            (self.scope, SCOPES),
-            *((n, INPUTS) for n in self.inputs),
-        ):
+        chosen = [(self.page, PAGES), (self.scope, SCOPES), *((name, INPUTS) for name in self.inputs)]
+        for value, allowed in chosen:
             if value not in allowed:
                 raise ValueError(
                     f"{self.module}: {self.name} declares {value!r}; allowed: {', '.join(allowed)}"
@@ -97,7 +95,7 @@ class Product:
     def stem(self, dataset_model: str = "") -> str:
         """Return its path without suffix, relative to the results folder."""
         below = f"/{dataset_model}" if dataset_model else ""
-        return f"{_FOLDERS[self.kind]}/{self.name}{below}"
+        return f"{self.kind}s/{self.name}{below}"
 
     def build(self, sources: Any) -> Any:
         """Return the table or figure, made by its function from the files it declares."""
@@ -105,13 +103,8 @@ class Product:
         return getattr(module, self.name)(sources)
 
 
-def _read_products(kind: str) -> Iterator[Product]:
-    for found in read_declarations(_PACKAGE / _FOLDERS[kind], kind):
-        yield _product(kind, found)
-
-
 def _product(kind: str, found: Declaration) -> Product:
-    module = f"focalcal/reporting/{_FOLDERS[kind]}/{found.path.name}"
+    module = f"focalcal/reporting/{kind}s/{found.path.name}"
     try:
         return Product(found.name, kind, module, **found.facts)
     except TypeError as error:
@@ -119,73 +112,60 @@ def _product(kind: str, found: Declaration) -> Product:
 
 
 PRODUCTS = sorted(
-    [product for kind in SUFFIXES for product in _read_products(kind)],
+    [
+        _product(kind, found)
+        for kind in SUFFIXES
+        for found in read_declarations(Path(__file__).parent / f"{kind}s", kind)
+    ],
     key=lambda product: (product.page, product.order, product.name),
 )
 """Every table and figure, in the order of the report."""
 
 
-class _Run(Protocol):
-    dataset: str
-    model: str
-    path: str
-    imported: str | None
-
-
-class _Grid(Protocol):
-    datasets: list[str]
-
-    def __iter__(self) -> Iterator[_Run]: ...
-
-    def data_spec(self, dataset: str) -> Mapping[str, Any]: ...
-
-
 class Layout:
     """The products of one configuration, with their files; `human` names the datasets with human labels."""
 
-    def __init__(self, grid: _Grid, human: Iterable[str] = ()) -> None:
+    def __init__(self, grid: "Grid", human: Collection[str] = ()) -> None:
         self._runs = list(grid)
         self._specs = {dataset: grid.data_spec(dataset) for dataset in grid.datasets}
-        self._human = set(human) & {run.dataset for run in self._runs}
         self.dataset_models = sorted({f"{run.dataset}/{run.model}" for run in self._runs})
+        trained = {f"{run.dataset}/{run.model}" for run in self._runs if run.imported is None}
+        groups = [group for group in map(sweep_group, self._specs.values()) if group is not None]
         self._conditions: dict[str, Callable[[str], bool]] = {
             "": lambda _: True,
-            "trained": self._is_trained,
+            "trained": trained.__contains__,
             "one-dimensional": self._is_one_dimensional,
             "posterior known": lambda _: any(map(self._is_synthetic, self._specs)),
-            "sample-size sweep": lambda _: self._has_sweep(),
-            "human labels": lambda _: bool(self._human),
+            # Two datasets differ only in their number of training samples.
+            "sample-size sweep": lambda _: len(set(groups)) < len(groups),
+            "human labels": lambda _: any(run.dataset in human for run in self._runs),
         }
 
     def products(
-        self, kind: str, *, stage: str | None = None, scope: str | None = None, dataset_model: str = ""
+        self, kind: str | None = None, *, stage: str | None = None, scope: str | None = None
     ) -> list[Product]:
-        """Return the products of a kind that this configuration has."""
+        """Return the products that this configuration has: all, or those of a kind, stage and scope."""
         return [
             product
             for product in PRODUCTS
-            if product.kind == kind
+            if kind in {None, product.kind}
             and stage in {None, product.stage}
             and scope in {None, product.scope}
-            and self.applies(product, dataset_model)
+            and self.applies(product)
         ]
 
     def model_figures(self, when: str) -> list[Product]:
         """Return the figures made for each dataset and model under a condition: one job draws them."""
         return [p for p in self.products("figure", scope="dataset and model") if p.when == when]
 
-    def applies(self, product: Product, dataset_model: str = "") -> bool:
-        """Return whether a product is made, for one dataset and model or for any."""
-        if product.scope == "all" or dataset_model:
-            return self._conditions[product.when](dataset_model)
-        return any(map(self._conditions[product.when], self.dataset_models))
+    def applies(self, product: Product) -> bool:
+        """Return whether a product is made, over all runs or for any dataset and model."""
+        return bool(self.stems(product))
 
     def stems(self, product: Product) -> dict[str, str]:
         """Return the paths of a product without suffix by dataset and model ("" if over all runs)."""
-        if product.scope == "all":
-            return {"": product.stem()}
-        chosen = filter(self._conditions[product.when], self.dataset_models)
-        return {dataset_model: product.stem(dataset_model) for dataset_model in chosen}
+        wanted = [""] if product.scope == "all" else self.dataset_models
+        return {where: product.stem(where) for where in filter(self._conditions[product.when], wanted)}
 
     def files(self, products: Iterable[Product], *suffixes: str) -> list[str]:
         """Return the files of products, in all formats or in those given."""
@@ -219,22 +199,12 @@ class Layout:
                 return [pattern.replace(field, value) for value in found]
         return [pattern]
 
-    def _is_trained(self, dataset_model: str) -> bool:
-        return any(
-            run.imported is None and dataset_model == f"{run.dataset}/{run.model}" for run in self._runs
-        )
-
     def _is_synthetic(self, dataset: str) -> bool:
         return dataset in self._specs and self._specs[dataset]["entry"]["kind"] == "synthetic"
 
     def _is_one_dimensional(self, dataset_model: str) -> bool:
         dataset = dataset_model.split("/", maxsplit=1)[0]
         return self._is_synthetic(dataset) and self._specs[dataset]["entry"]["shape"] == [1]
-
-    def _has_sweep(self) -> bool:
-        """Return whether two datasets differ only in their number of training samples."""
-        groups = [group for spec in self._specs.values() if (group := sweep_group(spec)) is not None]
-        return len(set(groups)) < len(groups)
 
 
 def sweep_group(spec: Mapping[str, Any]) -> str | None:

@@ -1,5 +1,6 @@
 """Checks of the theoretical statements of C21 (Charoenphakdee et al. 2021) and its slides."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -62,7 +63,7 @@ def _theorem_8() -> Iterator[Check]:
     over = np.array([overconfidence_threshold(gamma) for gamma in gammas])
     under = np.array([underconfidence_threshold(gamma) for gamma in gammas])
     order = np.min([over, under - over, 0.5 - under], axis=0)
-    over_margin, under_margin, half_margin, binary_margin = [], [], [], []
+    margins = defaultdict(list)
     for classes in (2, 5, 30, 300):
         q = simplex_sample(classes, 3000, seed=9)
         spread = q.max(axis=1) - q.min(axis=1) > 1e-6
@@ -70,16 +71,15 @@ def _theorem_8() -> Iterator[Check]:
         top = q.max(axis=1)
         for gamma in GAMMAS:
             surplus = top - psi(q, gamma).max(axis=1)
-            over_margin.append(surplus[top <= overconfidence_threshold(gamma)])
-            under_margin.append(-surplus[top >= underconfidence_threshold(gamma)])
-            half_margin.append(-surplus[top > 0.5])
+            margins["overconfident"].append(surplus[top <= overconfidence_threshold(gamma)])
+            margins["underconfident"].append(-surplus[top >= underconfidence_threshold(gamma)])
+            margins["above_half"].append(-surplus[top > 0.5])
             if classes == 2:
-                binary_margin.append(-surplus)
+                margins["binary"].append(-surplus)
     yield smallest("c21_threshold_order_margin", order, gammas, "gamma")
-    yield _least("c21_overconfident_margin", over_margin)
-    yield _least("c21_underconfident_margin", under_margin)
-    yield _least("c21_above_half_margin", half_margin)
-    yield _least("c21_binary_margin", binary_margin)
+    for name, parts in margins.items():
+        values = np.concatenate(parts)
+        yield Check(f"c21_{name}_margin", values.min(), f"least over {len(values)} points")
 
 
 def _footnote_2() -> Iterator[Check]:
@@ -110,9 +110,3 @@ def _slides() -> Iterator[Check]:
         q = psi_inverse(truth, gamma)
         yield Check(f"slides_minimiser_gamma_{gamma:g}", q[0, 0])
         yield Check(f"slides_recovered_gamma_{gamma:g}", psi(q, gamma)[0, 0])
-
-
-def _least(name: str, parts: list[np.ndarray]) -> Check:
-    """Return the smallest value of all parts, with the number of points examined."""
-    values = np.concatenate(parts)
-    return Check(name, values.min(), f"least over {len(values)} points")

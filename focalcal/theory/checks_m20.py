@@ -75,8 +75,7 @@ def _gamma_star() -> Iterator[Check]:
         residuals.append(abs(float(phi(p0, gamma)) - 1.0))
         p = np.linspace(p0, 1.0, 200)
         for factor in (1.0, 1.01, 1.5, 3.0, 10.0):
-            ratio = phi(p, factor * gamma)
-            excesses.append(float(ratio.max()) - 1.0)
+            excesses.append(float(phi(p, factor * gamma).max()) - 1.0)
             places.append((p0, factor * gamma))
     yield largest("m20_gamma_star_residual", residuals, THRESHOLDS, "p0")
     yield largest("m20_gamma_star_excess", excesses, places, "p0, gamma")

@@ -109,18 +109,14 @@ class _Levels:
 
 
 def _best_inverse_temperature(points: np.ndarray, target: np.ndarray, low: float, high: float) -> float:
-    """Return the 1/T in [low, high] that minimises the largest difference on `points`."""
+    """Return the 1/T in [low, high] that minimises the largest difference on `points`.
+
+    A scan brackets it and the sign of the slope bisects the bracket: the maximum of several smooth curves
+    has its minimum at a kink, where interpolating methods stall.
+    """
     inverses = np.linspace(low, high, 41)
     best = int(np.argmin([largest_difference(inverse, points, target) for inverse in inverses]))
     low, high = inverses[max(best - 1, 0)], inverses[min(best + 1, len(inverses) - 1)]
-    return _bisect_slope(points, target, low, high)
-
-
-def _bisect_slope(points: np.ndarray, target: np.ndarray, low: float, high: float) -> float:
-    """Return the minimiser in [low, high] of the largest difference, by the sign of its slope.
-
-    The maximum of several smooth curves has its minimum at a kink, where interpolating methods stall.
-    """
     while high - low > 1e-13 * high:
         middle = 0.5 * (low + high)
         difference = signed_difference(middle, points, target)

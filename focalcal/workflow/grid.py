@@ -67,6 +67,11 @@ class Grid:
         sources = RecoverySection(**config["recovery"]).human_labels
         self.human_labels = {name: source for name, source in sources.items() if name in used}
         """Where the human labels of the datasets in use come from."""
+        # Four wildcards together identify a run and each has a constraint of its own, so that of the dataset
+        # looks ahead at the whole run in rules that make imported or trained runs only.
+        imported = _alternatives(run.path for run in runs if run.imported is not None)
+        self.imported_constraint = f"(?={imported}/){self.constraint('dataset')}"
+        self.trained_constraint = f"(?!{imported}/){self.constraint('dataset')}"
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs.values())
@@ -80,23 +85,6 @@ class Grid:
     def constraint(self, wildcard: str) -> str:
         """Return a regular expression that matches exactly the values of one wildcard."""
         return _alternatives(getattr(run, wildcard) for run in self)
-
-    @property
-    def imported_constraint(self) -> str:
-        """Return the dataset constraint of rules that make imported runs only.
-
-        Four wildcards together identify a run and each has a constraint of its own, so this one looks ahead
-        at the whole run.
-        """
-        return f"(?={self._imported_pattern()}/){self.constraint('dataset')}"
-
-    @property
-    def trained_constraint(self) -> str:
-        """Return the dataset constraint of rules that make trained runs only."""
-        return f"(?!{self._imported_pattern()}/){self.constraint('dataset')}"
-
-    def _imported_pattern(self) -> str:
-        return _alternatives(run.path for run in self if run.imported is not None)
 
     def recipe(self, run: Run) -> Recipe:
         """Return how a run is trained, defaults filled in."""
@@ -117,10 +105,6 @@ class Grid:
     def import_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one set of imported logits."""
         return {"name": run.imported, **asdict(LogitsEntry(**self._config["logits"][run.imported]))}
-
-    def imported_path(self, run: Run) -> str:
-        """Return the user's file of an imported run."""
-        return self._config["logits"][run.imported]["path"]
 
     def calibration_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's calibration."""

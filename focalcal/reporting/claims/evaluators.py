@@ -1,8 +1,8 @@
-"""Evaluators of checks and of tables: what most claims need. A number may miss a bound by the tolerance.
+"""Evaluators of claims: of checks, of tables, of K24's lines, captions and proof of the temperature bounds.
 
 `at_least`, `at_most`, `within` and `equals` compare computed checks, found by name. `table_...` compare
 numbers in one column of a table: `where` gives the value of each column that identifies a row, or a list of
-values, which chooses one row for each.
+values, which chooses one row for each. A number may miss a bound by the tolerance.
 """
 
 import math
@@ -14,6 +14,15 @@ from focalcal.common.checks import Check
 from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
 
 RUNS = "results/tables/runs.csv"
+BOUNDS = "results/theory/bounds.csv"
+MATCHING = "results/theory/matching.csv"
+FITS = "results/theory/matching_fits.csv"
+K24_BOX = {"max_logit": 5.0}
+"""Half width of K24's box of logits."""
+K24_FIT = {**K24_BOX, "gamma_above": 0.0, "gamma_to": 10.0}
+"""The line fitted on gamma in (0, 10] in K24's box."""
+FIGURE_GAMMAS = (0.5, 1.0, 2.0, 3.0)
+"""gammas that K24's figures show."""
 Where = Mapping[str, Any]
 """What identifies the rows of a table: by column, a value or a list of values."""
 
@@ -116,6 +125,78 @@ def table_ratio(
     return Finding(agrees, _listed_series(claim, series))
 
 
+def line_is_close(
+    claim: Claim, evidence: Evidence, *, classes: int, slope: float, intercept: float
+) -> Finding:
+    """Return whether a printed line of 1/T on gamma is as close to the exact 1/T as the least-squares line.
+
+    Both are judged by their largest deviation on gamma in (0, 10]; the printed one may exceed the fitted
+    one's by the tolerance, as a fraction.
+    """
+    matches = _matching_temperatures(evidence, classes=classes)
+    worst, gamma = max((abs(slope * g + intercept - 1.0 / match), g) for (_, g), match in matches.items())
+    fitted = float(evidence.row(FITS, {**K24_FIT, "classes": classes})["largest_residual"])
+    words = f"1/T off by up to {worst:.3f} (at gamma {gamma:g}); best fit by up to {fitted:.3f}"
+    return Finding(worst <= fitted * (1.0 + claim.tolerance), words)
+
+
+def line_fit(
+    claim: Claim, evidence: Evidence, *, classes: int, slope: float, intercept: float, any_range: bool
+) -> Finding:
+    """Return whether a fitted line's slope and intercept are within the tolerance of the printed ones.
+
+    The line is fitted on gamma in (0, 10], or with `any_range`, where the paper does not say, on any range.
+    """
+    rows = evidence.rows(FITS, {**(K24_BOX if any_range else K24_FIT), "classes": classes})
+    fits = [{name: float(text) for name, text in row.items()} for row in rows]
+    off = [max(abs(fit["slope"] - slope), abs(fit["intercept"] - intercept)) for fit in fits]
+    words = "{slope:.3f} gamma + {intercept:.3f} on ({gamma_above:g}, {gamma_to:g}]"
+    return Finding(min(off) <= claim.tolerance, "; ".join(words.format(**fit) for fit in fits))
+
+
+def figure_temperature(
+    claim: Claim, evidence: Evidence, *, classes: int, gamma: float, temperature: float
+) -> Finding:
+    """Return whether a caption's temperature is the closest one; if not, which figure's it would be."""
+    exact = float(evidence.row(MATCHING, {**K24_BOX, "classes": classes, "gamma": gamma})["temperature"])
+    if abs(exact - temperature) <= claim.tolerance:
+        return Finding(True, f"{exact:.4f}")
+    fitting = [
+        f"{k} classes, gamma {g:g}"
+        for (k, g), match in _matching_temperatures(evidence).items()
+        if g in FIGURE_GAMMAS and abs(match - temperature) <= claim.tolerance
+    ]
+    owners = " and ".join(fitting) or "no figure's gamma"
+    words = f"{exact:.4f}; {temperature:g} fits {owners}"
+    if classes == 2:
+        row = evidence.row(BOUNDS, {"gamma": gamma})
+        words += f"; the exact bounds are [{float(row['line_low']):.4f}, {float(row['line_high']):.4f}]"
+    return Finding(False, words)
+
+
+def temperatures_fall(claim: Claim, evidence: Evidence, *, below: float) -> Finding:
+    """Return whether all matching temperatures are below a bound and fall as gamma grows."""
+    matches = _matching_temperatures(evidence)
+    highest = max(matches.values())
+    steps = [(one, other) for one, other in pairwise(matches) if one[0] == other[0]]
+    falling = all(matches[other] < matches[one] for one, other in steps)
+    agrees = highest < below + claim.tolerance and falling
+    return Finding(agrees, f"highest {highest:.4f}, {'falling' if falling else 'not falling'} with gamma")
+
+
+def certified_sharper(claim: Claim, evidence: Evidence) -> Finding:
+    """Return whether the lower slope proved for all logits exceeds K24's for every certified gamma."""
+    gains = {}
+    for proof in evidence.json(claim.table)["theorem_a"]:
+        gamma = proof["gamma"]
+        # The constant is printed as a ball "[value +/- radius]" or as a float.
+        proved = float(proof["lower_constant"].strip("[]").split()[0])
+        gains[gamma] = proved - (gamma + 1.0 - math.log1p(gamma) / 2.0)
+    words = ", ".join(f"+{gain:.3f} at gamma {gamma:g}" for gamma, gain in gains.items())
+    words = f"lower slope 1/T proved for all logits, above K24's: {words}"
+    return Finding(min(gains.values()) > claim.tolerance, words)
+
+
 def _describe_check(claim: Claim, check: Check, agrees: Callable[[float], bool] | None = None) -> str:
     """Return a check in words, with the verdicts of single seeds if they are known and differ."""
     notes = [check.detail] if check.detail else []
@@ -164,6 +245,13 @@ def _chosen_cells(
             raise MissingEvidence(f"{wanted} has no {column} in {claim.table}: {reason}")
         cells.append((chosen, float(row[column])))
     return cells
+
+
+def _matching_temperatures(evidence: Evidence, **where: Any) -> dict[tuple[int, float], float]:
+    """Return the matching temperature in K24's box by class count and gamma, both ascending."""
+    rows = evidence.rows(MATCHING, {**K24_BOX, **where})
+    found = {(int(row["classes"]), float(row["gamma"])): float(row["temperature"]) for row in rows}
+    return dict(sorted(found.items()))
 
 
 def _require_training(claim: Claim, evidence: Evidence, row: Mapping[str, str]) -> None:

@@ -1,6 +1,5 @@
 """What an evaluator is given and what it returns: a claim and evidence files in, a finding out."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,6 +8,7 @@ from typing import Any
 
 from focalcal.common.checks import Check, check_from_row
 from focalcal.common.csv_rows import read_rows
+from focalcal.common.io import read_json
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,22 @@ class Evidence:
 
     def json(self, name: str) -> Any:
         """Return the value of a JSON file, or raise MissingEvidence."""
-        return json.loads(self._file(name).read_text(encoding="utf-8"))
+        return read_json(self._file(name))
+
+    def rows(self, name: str, where: Mapping[str, Any], *, single: bool = False) -> list[dict[str, str]]:
+        """Return the rows whose columns have the values of `where`; raise MissingEvidence if there are none.
+
+        With `single` more than one is refused too.
+        """
+        rows = [row for row in self.table(name) if all(_same(row[key], where[key]) for key in where)]
+        if not rows or (single and len(rows) > 1):
+            wanted = ", ".join(f"{key} {value}" for key, value in where.items())
+            raise MissingEvidence(f"{len(rows)} rows with {wanted} in {name}")
+        return rows
 
     def row(self, name: str, where: Mapping[str, Any]) -> dict[str, str]:
         """Return the one row whose columns have the values of `where`, or raise MissingEvidence."""
-        rows = [row for row in self.table(name) if all(_same(row[key], where[key]) for key in where)]
-        if len(rows) != 1:
-            wanted = ", ".join(f"{key} {value}" for key, value in where.items())
-            raise MissingEvidence(f"{len(rows)} rows with {wanted} in {name}")
-        return rows[0]
+        return self.rows(name, where, single=True)[0]
 
     def check(self, name: str, check: str) -> Check:
         """Return one check of a file of checks, or raise MissingEvidence."""

@@ -7,6 +7,7 @@ computed only for its datasets and models, from runs trained for as many epochs.
 single seeds give, which shows whether a verdict depends on the seeds.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -28,15 +29,9 @@ M20_TEMPERATURES = {"ce": (2.0, 2.8), "flsd-53": (0.9, 1.1)}
 M20_HALF_STEP = 0.05
 """M20 searched T in steps of 0.1, so its ranges extend by half a step."""
 K24_BASELINES = ("ce", "focal-1", "focal-2", "focal-3", "focal-5", "focal-7", "flsd-53", "adafocal")
-M20_FOCAL_LOSSES = (
-    "focal-1",
-    "focal-2",
-    "focal-3",
-    "focal-sched-531",
-    "focal-sched-532",
-    "flsd-53",
-    "flsd-532",
-)
+M20_SCHEDULES = ("focal-sched-531", "focal-sched-532", "flsd-53", "flsd-532")
+"""Focal losses whose gamma depends on the epoch or the sample."""
+M20_FOCAL_LOSSES = ("focal-1", "focal-2", "focal-3", *M20_SCHEDULES)
 EPOCHS, TINYIMAGENET_EPOCHS = 350, 100
 """How long K24 and M20 trained."""
 K24_COMMON_GAMMAS = (2.0, 3.0)
@@ -64,21 +59,19 @@ def experiment_checks(
     last = pd.DataFrame(ends, columns=[*RUN, "epoch", *(column for column, _ in HISTORY.values())])
     checks = _seed_checks(frame, last, published)
     # A seed speaks for a check only if it covers all of its measurements.
-    alone: dict[tuple[str, int | None], list[float]] = {}
+    alone: dict[tuple[str, int | None], tuple[float, ...]] = defaultdict(tuple)
     for seed in frame["seed"].unique():
         for check in _seed_checks(frame[frame["seed"] == seed], last[last["seed"] == seed], published):
-            alone.setdefault((check.name, check.n), []).append(check.value)
-    values = [tuple(alone.get((check.name, check.n), ())) for check in checks]
-    checks = [
-        replace(check, by_seed=by_seed) if len(by_seed) > 1 else check
-        for check, by_seed in zip(checks, values, strict=True)
-    ]
+            alone[check.name, check.n] += (check.value,)
+    several = {key: values for key, values in alone.items() if len(values) > 1}
+    checks = [replace(check, by_seed=several.get((check.name, check.n), ())) for check in checks]
     return [*checks, *_linearity(surfaces)]
 
 
 def _seed_checks(frame: pd.DataFrame, last: pd.DataFrame, published: pd.DataFrame) -> list[Check]:
     """Return the checks of means over seeds; `last` has the last epoch of each run that was trained here."""
     scores = _test_means(frame)
+    psi_errors = _pair(scores, ("psi", "", "error"), ("none", "", "error"))
     trained_long = _trained_as_long(frame, last)
     in_k24, in_m20 = (_of_paper(trained_long, published, paper) for paper in ("K24", "M20"))
     return [
@@ -89,11 +82,7 @@ def _seed_checks(frame: pd.DataFrame, last: pd.DataFrame, published: pd.DataFram
         *_gamma_trends(scores, frame),
         *_training_checks(last),
         *_share_below_cross_entropy("raw_ece", _score(scores, "none", "", "ece"), "test ECE as trained"),
-        *_largest_change(
-            "psi_error_change",
-            _pair(scores, ("psi", "", "error"), ("none", "", "error")),
-            "test error by psi",
-        ),
+        *_largest_change("psi_error_change", psi_errors, "test error by psi"),
         *_published_cells(trained_long, published),
     ]
 
@@ -228,7 +217,7 @@ def _gamma_trends(scores: pd.DataFrame, frame: pd.DataFrame) -> Iterator[Check]:
 
 def _linearity(surfaces: Iterable[tuple[Mapping[str, str], Mapping[str, np.ndarray]]]) -> Iterator[Check]:
     """Yield how well the line through all other gammas predicts the best T of a gamma."""
-    errors = [(prediction_error(arrays, "adaece"), run["path"]) for run, arrays in surfaces]
+    errors = ((prediction_error(arrays, "adaece"), run["path"]) for run, arrays in surfaces)
     found = [(error, path) for error, path in errors if error is not None]
     if found:
         worst, path = max(found)

@@ -2,24 +2,27 @@
 
 A claim is one entry of `published/<paper>.yaml`. It holds what is printed and where, the tolerance, and the
 name of an evaluator with its arguments; the evaluator reads the evidence files and returns a finding. To add
-a claim, write an entry; if no evaluator fits, add one to a module in `EVALUATORS`. A verdict is never
+a claim, write an entry; if no evaluator fits, add one to `evaluators.py`. A verdict is never
 written down: it follows from the finding.
 """
 
 import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from focalcal.common.errors import UserError
-from focalcal.reporting.claims import evaluators, k24_evaluators
+from focalcal.reporting.claims import evaluators
 from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
 
-EVALUATORS = (evaluators, k24_evaluators)
+EVALUATORS = {
+    name: evaluator
+    for name, evaluator in inspect.getmembers(evaluators, inspect.isfunction)
+    if not name.startswith("_")
+}
 FOLDER = Path(__file__).with_name("published")
 PAPERS = ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
 COLUMNS = ("id", "source", "statement", "published", "measured", "tolerance", "verdict", "evidence")
@@ -42,7 +45,19 @@ def load_claims(folder: Path = FOLDER, papers: Sequence[str] = PAPERS) -> list[C
 
 def judge(claims: Sequence[Claim], evidence: Evidence) -> list[dict[str, str]]:
     """Return the ledger: one row per claim, with the columns `COLUMNS`."""
-    return [_judged(claim, evidence) for claim in claims]
+    rows = []
+    for claim in claims:
+        try:
+            finding = EVALUATORS[claim.evaluator](claim, evidence, **claim.arguments)
+        except MissingEvidence as missing:
+            finding = Finding(None, str(missing))
+        row = {name: getattr(claim, name) for name in ("id", "source", "statement", "published")}
+        row["measured"] = finding.measured
+        row["tolerance"] = f"{claim.tolerance:g}"
+        row["verdict"] = finding.verdict(claim.kind)
+        row["evidence"] = ", ".join(claim.evidence)
+        rows.append(row)
+    return rows
 
 
 def markdown_ledger(rows: Sequence[Mapping[str, str]]) -> str:
@@ -65,24 +80,6 @@ def markdown_ledger(rows: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _judged(claim: Claim, evidence: Evidence) -> dict[str, str]:
-    """Return one row of the ledger."""
-    try:
-        finding = _evaluator(claim.evaluator)(claim, evidence, **claim.arguments)
-    except MissingEvidence as missing:
-        finding = Finding(None, str(missing))
-    return {
-        "id": claim.id,
-        "source": claim.source,
-        "statement": claim.statement,
-        "published": claim.published,
-        "measured": finding.measured,
-        "tolerance": f"{claim.tolerance:g}",
-        "verdict": finding.verdict(claim.kind),
-        "evidence": ", ".join(claim.evidence),
-    }
-
-
 def _parsed(entry: Mapping[str, Any], content: Mapping[str, Any], path: Path) -> Claim:
     """Return one entry of a file's content; a UserError names the file, the entry and the mistake."""
     where = f"{path.name}: claim {entry.get('id')!r}"
@@ -93,11 +90,10 @@ def _parsed(entry: Mapping[str, Any], content: Mapping[str, Any], path: Path) ->
     if kind not in KINDS:
         raise UserError(f"{where} has kind {kind!r}; allowed are {', '.join(KINDS)}")
     arguments = {key: value for key, value in entry.items() if key not in {*REQUIRED, "kind"}}
-    evaluator = _evaluator(entry["evaluator"])
-    if evaluator is None:
+    if entry["evaluator"] not in EVALUATORS:
         raise UserError(f"{where} names the evaluator {entry['evaluator']!r}, which no module of claims has")
     try:
-        inspect.signature(evaluator).bind(None, None, **arguments)
+        inspect.signature(EVALUATORS[entry["evaluator"]]).bind(None, None, **arguments)
     except TypeError as error:
         raise UserError(f"{where} does not fit evaluator {entry['evaluator']!r}: {error}") from None
     evidence = entry["evidence"]
@@ -111,13 +107,3 @@ def _parsed(entry: Mapping[str, Any], content: Mapping[str, Any], path: Path) ->
         epochs=content.get("epochs", {}),
         arguments=arguments,
     )
-
-
-@cache
-def _evaluator(name: str) -> Any:
-    """Return the public function of that name in `EVALUATORS`, or None."""
-    for module in EVALUATORS:
-        found = vars(module).get(name)
-        if inspect.isfunction(found) and found.__module__ == module.__name__ and not name.startswith("_"):
-            return found
-    return None

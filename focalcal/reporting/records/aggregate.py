@@ -1,7 +1,6 @@
 """One tidy table from all runs, and the refusal of runs that do not belong to this configuration or code."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,34 +13,12 @@ from focalcal.workflow.grid import Grid, Run
 from focalcal.workflow.provenance import code_digests
 
 METRIC_HEADER = ",".join(COLUMNS)
-RUN_COLUMNS = (
-    "dataset",
-    "model",
-    "loss",
-    "seed",
-    "epochs",
-    "status",
-    "device",
-    "wall_seconds",
-    "git_commit",
-    "slurm_job_id",
-)
+# The first four columns of the metrics identify a run.
+RUN_COLUMNS = (*COLUMNS[:4], "epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id")
 STAGES = ("calibration", "recovery")
-SHOWN_RUNS = 5
-SHOWN_NAMES = 5
-
-
-@dataclass(frozen=True)
-class Record:
-    """A run of the grid with what its run.json says about it."""
-
-    run: Run
-    content: dict[str, Any]
-
-    @property
-    def succeeded(self) -> bool:
-        """Return whether the run's numbers may enter averages."""
-        return self.content["status"] == "ok"
+MOST_SHOWN = 5
+Records = dict[Run, dict[str, Any]]
+"""Each run of the grid with the content of its run.json."""
 
 
 class _JobRecord(NamedTuple):
@@ -55,42 +32,42 @@ class _JobRecord(NamedTuple):
     """Modules that the job loads by name."""
 
 
-def read_records(grid: Grid, results: Path) -> list[Record]:
+def read_records(grid: Grid, results: Path) -> Records:
     """Return each run's record in the grid's order; a UserError names the runs that are stale."""
-    records = [Record(run, read_json(results / "runs" / run.path / "run.json")) for run in grid]
+    records = {run: read_json(results / "runs" / run.path / "run.json") for run in grid}
     stale = [
-        (record.run, job, reason)
-        for record in records
-        for job in _job_records(record, grid, results)
-        for reason in _staleness(record.run, job, results)
+        (run, job, reason)
+        for run, content in records.items()
+        for job in _job_records(run, content, grid, results)
+        for reason in _staleness(run, job, results)
     ]
     if stale:
         reasons = [f"{run.path}: {reason}" for run, _, reason in stale]
         rules = dict.fromkeys(job.rule for _, job, _ in stale)
         raise UserError(
             f"stale runs, made by another configuration or other code "
-            f"({_first_of(reasons, SHOWN_RUNS, '; ')}); allowed: records that match; run `snakemake --cores "
+            f"({_first_of(reasons, '; ')}); allowed: records that match; run `snakemake --cores "
             f"all --forcerun {' '.join(rules)}` to make them again"
         )
     return records
 
 
-def write_metrics(records: list[Record], results: Path, path: Path) -> None:
+def write_metrics(records: Records, results: Path, path: Path) -> None:
     """Write the rows of all succeeded runs and stages, one header above them."""
     with atomic_output(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as target:
         target.write(f"{METRIC_HEADER}\n")
-        for record in records:
-            if record.succeeded:
+        for run, content in records.items():
+            if content["status"] == "ok":
                 for stage in STAGES:
-                    target.writelines(_metric_lines(results / stage / record.run.path / "metrics.csv"))
+                    target.writelines(_metric_lines(results / stage / run.path / "metrics.csv"))
 
 
-def write_runs(records: list[Record], path: Path) -> None:
+def write_runs(records: Records, path: Path) -> None:
     """Write one row per run, failed ones included: what it is, how it ended, where it ran."""
     rows = []
-    for record in records:
-        found = {**record.content["provenance"], **record.content, **vars(record.run)}
-        found["epochs"] = record.content["spec"].get("recipe", {}).get("epochs")
+    for run, content in records.items():
+        found = {**content["provenance"], **content, **vars(run)}
+        found["epochs"] = content["spec"].get("recipe", {}).get("epochs")
         rows.append({name: found.get(name) for name in RUN_COLUMNS})
     write_rows(path, rows, RUN_COLUMNS)
 
@@ -106,13 +83,12 @@ def _metric_lines(path: Path) -> Iterator[str]:
         yield from source
 
 
-def _job_records(record: Record, grid: Grid, results: Path) -> Iterator[_JobRecord]:
+def _job_records(run: Run, content: dict[str, Any], grid: Grid, results: Path) -> Iterator[_JobRecord]:
     """Yield the records of the jobs whose numbers enter the tables, in the order they are made."""
-    run = record.run
     if run.imported is None:
-        yield _JobRecord("train", "training", record.content, grid.training_spec(run))
+        yield _JobRecord("train", "training", content, grid.training_spec(run))
     else:
-        yield _JobRecord("import_logits", "import", record.content, grid.import_spec(run))
+        yield _JobRecord("import_logits", "import", content, grid.import_spec(run))
     fits = read_json(results / "calibration" / run.path / "fits.json")
     yield _JobRecord("calibrate", "calibration", fits, grid.calibration_spec(run), MODULES)
     recovery = read_json(results / "recovery" / run.path / "recovery.json")
@@ -124,11 +100,11 @@ def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[str]:
     content = job.content
     settings = _differing(content.get("spec", {}), job.spec)
     if settings:
-        yield f"its {job.noun} settings differ in {_first_of(settings, SHOWN_NAMES, ', ')}"
+        yield f"its {job.noun} settings differ in {_first_of(settings, ', ')}"
     recorded = content.get("provenance", {}).get("code", {})
     code = _differing(recorded, code_digests(f"workflow_scripts/{job.rule}.py", *job.modules))
     if code:
-        yield f"its {job.noun} code differs in {_first_of(code, SHOWN_NAMES, ', ')}"
+        yield f"its {job.noun} code differs in {_first_of(code, ', ')}"
     if job.rule == "train":
         checksum = read_json(results / "data" / f"{run.dataset}.json")["checksum"]
         if content["data_checksum"] != checksum:
@@ -137,12 +113,11 @@ def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[str]:
 
 def _differing(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     """Return the sorted keys whose values differ, or that only one of both has."""
-    everywhere = recorded.keys() & current.keys()
-    changed = {key for key in everywhere if recorded[key] != current[key]}
-    return sorted(changed | (recorded.keys() ^ current.keys()))
+    shared = recorded.keys() & current.keys()
+    return sorted((recorded.keys() ^ current.keys()) | {k for k in shared if recorded[k] != current[k]})
 
 
-def _first_of(names: list[str], count: int, separator: str) -> str:
+def _first_of(names: list[str], separator: str) -> str:
     """Return the first names in one line, and how many there are besides."""
-    more = [f"and {len(names) - count} more"] if len(names) > count else []
-    return separator.join([*names[:count], *more])
+    more = [f"and {len(names) - MOST_SHOWN} more"] if len(names) > MOST_SHOWN else []
+    return separator.join([*names[:MOST_SHOWN], *more])

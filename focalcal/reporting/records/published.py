@@ -64,8 +64,9 @@ def unique_cells(results: pd.DataFrame) -> pd.DataFrame:
     return distinct.reset_index(drop=True)
 
 
-def index_cells(cells: pd.DataFrame) -> Published:
-    """Return the rows of `unique_cells` for look-up by cell."""
+def printed_cells() -> Published:
+    """Return every distinct printed number for look-up by cell."""
+    cells = unique_cells(load_results())
     return {tuple(row[name] for name in CELL): row for _, row in cells.iterrows()}
 
 

@@ -1,6 +1,7 @@
 """What a table or figure is made from: the files it declares, each read once."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ class UndeclaredInputError(Exception):
     """A product reads what its declaration does not name."""
 
 
+@dataclass(frozen=True)
 class Sources:
     """The files of a results folder and the settings of the report.
 
@@ -29,23 +31,16 @@ class Sources:
     `dataset_model`, only the runs of one dataset and model are there.
     """
 
-    def __init__(
-        self,
-        results: Path,
-        settings: Mapping[str, Any],
-        dataset_model: str = "",
-        product: Product | None = None,
-        cache: dict[str, Any] | None = None,
-    ) -> None:
-        self.results = results
-        self.settings = settings
-        self.dataset_model = dataset_model
-        self._product = product
-        self._cache = {} if cache is None else cache
+    results: Path
+    settings: Mapping[str, Any]
+    dataset_model: str = ""
+    product: Product | None = None
+    cache: dict[str, Any] = field(default_factory=dict)
+    """What was read before, by the name of the input."""
 
     def of(self, product: Product) -> "Sources":
         """Return the sources of one product; what was read before is not read again."""
-        return Sources(self.results, self.settings, self.dataset_model, product, self._cache)
+        return replace(self, product=product)
 
     @property
     def metric(self) -> str:
@@ -66,17 +61,12 @@ class Sources:
     def scores(self) -> pd.DataFrame:
         """Return every test score over seeds, as `summarise` gives it."""
         metrics = self.metrics
-        if "scores" not in self._cache:
-            self._cache["scores"] = summarise(metrics)
-        return self._cache["scores"]
+        return self._cached("scores", lambda: summarise(metrics))
 
     @property
     def published(self) -> published.Published:
         """Return the papers' printed cells."""
-        if "published" not in self._cache:
-            cells = published.unique_cells(published.load_results())
-            self._cache["published"] = published.index_cells(cells)
-        return self._cache["published"]
+        return self._cached("published", published.printed_cells)
 
     @property
     def runs(self) -> list[dict[str, str]]:
@@ -153,27 +143,26 @@ class Sources:
     def _once(self, name: str, read: Callable[[Path], Any]) -> Any:
         """Return what `read` makes of an input, reading it the first time only."""
         path = self._path(name)
-        if name not in self._cache:
-            self._cache[name] = read(path)
-        return self._cache[name]
+        return self._cached(name, lambda: read(path))
+
+    def _cached(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self.cache:
+            self.cache[name] = make()
+        return self.cache[name]
 
     def _path(self, name: str, run: Run | None = None) -> Path:
         """Return the path of an input, of one run where it has one file per run."""
-        product = self._product
+        product = self.product
         if product is not None and name not in product.inputs:
             raise UndeclaredInputError(
                 f"{product.module}: {product.name} reads {name!r}, which its declaration does not name"
             )
         pattern = INPUTS[name].removeprefix("results/")
-        fields = {} if run is None else {"run": run.get("path"), "trained_run": run.get("path"), **run}
-        return self.results / (pattern if run is None else pattern.format(**fields))
+        if run is not None:
+            pattern = pattern.format(run=run.get("path"), trained_run=run.get("path"), **run)
+        return self.results / pattern
 
 
 def read_runs(path: Path) -> list[dict[str, str]]:
     """Return the rows of runs.csv, each with `path`, the run's folder below that of a stage."""
-    return [{**row, "path": run_path(row)} for row in read_rows(path)]
-
-
-def run_path(row: Run) -> str:
-    """Return a run's folder, relative to that of a stage."""
-    return f"{row['dataset']}/{row['model']}/{row['loss']}/seed{row['seed']}"
+    return [{**row, "path": "{dataset}/{model}/{loss}/seed{seed}".format(**row)} for row in read_rows(path)]

@@ -11,15 +11,15 @@ from focalcal.calibration.catalogue import METHODS
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.io import read_json
 from focalcal.reporting.html import render
-from focalcal.reporting.products import PAGES, SUFFIXES, Layout, Product
+from focalcal.reporting.products import PAGES, Layout, Product
 from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.records.sources import SUCCEEDED, Sources, read_runs
 from focalcal.reporting.report.images import InlineImage, read_image
 from focalcal.reporting.statistics.headline import headline
 from focalcal.workflow.grid import Grid
 
-MISSING = "missing"
-"""Status of a run of the configuration that left no record."""
+READERS = {"table": ("html", lambda path: path.read_text(encoding="utf-8")), "figure": ("png", read_image)}
+"""The format in which the report shows a product, and what reads it."""
 
 
 @dataclass(frozen=True)
@@ -122,28 +122,19 @@ def report_html(contents: Contents) -> str:
 
 def _page_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
     """Return the tables and figures of each page in their order."""
-    products = [product for kind in SUFFIXES for product in layout.products(kind)]
     blocks: dict[str, list[Block]] = {page: [] for page in PAGES}
-    for product in sorted(products, key=lambda product: (product.order, product.name)):
-        parts = {where: _read_part(product, results / stem) for where, stem in layout.stems(product).items()}
+    for product in sorted(layout.products(), key=lambda product: product.order):
+        suffix, read = READERS[product.kind]
+        stems = layout.stems(product)
+        parts = {where: read(results / f"{stem}.{suffix}") for where, stem in stems.items()}
         blocks[product.page].append(Block(product, parts))
     return blocks
 
 
-def _read_part(product: Product, stem: Path) -> str | InlineImage:
-    if product.kind == "table":
-        return Path(f"{stem}.html").read_text(encoding="utf-8")
-    return read_image(Path(f"{stem}.png"))
-
-
 def _missing_runs(grid: Grid, recorded: Mapping[str, Any]) -> list[dict[str, str]]:
-    unknown = {"device": "", "wall_seconds": "", "status": MISSING, "message": "left no record"}
-    names = ("dataset", "model", "loss", "seed", "path")
-    return [
-        {name: str(getattr(run, name)) for name in names} | unknown
-        for run in grid
-        if run.path not in recorded
-    ]
+    unknown = {"device": "", "wall_seconds": "", "status": "missing", "message": "left no record"}
+    missing = [run for run in grid if run.path not in recorded]
+    return [{**run.spec, "seed": str(run.seed), "path": run.path, **unknown} for run in missing]
 
 
 def _linked_files(text: str, anchors: Mapping[str, str]) -> list[tuple[str, str | None]]:

@@ -5,6 +5,7 @@ frame's columns `key_mean`, `key_std` and so on: `score_frame` makes them, `scor
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -82,33 +83,24 @@ def finer_text(row: Row, name: str, *, signed: bool = False) -> str:
 def score_column(
     key: str, header: str, metric: Metric, *, fitted: bool = False, span: str = "", ranked: bool = True
 ) -> Column:
-    """Return `mean ± std` over seeds, with the fitted parameters in brackets if `fitted`."""
-
-    def text(row: Row) -> str:
-        return score_text(row, key, metric, fitted=fitted)
-
+    """Return the column that shows a score by `score_text`."""
+    text = partial(score_text, key=key, metric=metric, fitted=fitted)
     return Column(header, text, f"{key}_mean", f"{key}_best" if ranked else "", span)
 
 
 def score_text(row: Row, key: str, metric: Metric, *, fitted: bool) -> str:
     """Return `mean ± std` over seeds, with the fitted parameters in brackets if `fitted`."""
     text = spread_text(row, key, metric, "std")
-    if not fitted:
-        return text
-    return text + parameters_text(
-        *(row[f"{key}_{name}"] for name in ("gamma_low", "gamma_high", "temperature"))
-    )
+    parameters = (row[f"{key}_{name}"] for name in ("gamma_low", "gamma_high", "temperature"))
+    return text + parameters_text(*parameters) if fitted else text
 
 
 def interval_column(
     key: str, header: str, metric: Metric, missing: str = "", *, signed: bool = False, **more: str
 ) -> Column:
     """Return `mean ± half-width` of an interval, or `missing`; `more` are fields of the column."""
-
-    def text(row: Row) -> str:
-        return spread_text(row, key, metric, "half_width", signed=signed) or missing
-
-    return Column(header, text, f"{key}_mean", **more)
+    text = partial(spread_text, key=key, metric=metric, spread="half_width", signed=signed)
+    return Column(header, lambda row: text(row) or missing, f"{key}_mean", **more)
 
 
 def spread_text(row: Row, key: str, metric: Metric, spread: str, *, signed: bool = False) -> str:

@@ -16,6 +16,7 @@ from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS
 from focalcal.training.appearance import loss_order
 
+OUTCOMES = "{outcomes_wins} / {outcomes_ties} / {outcomes_losses}"
 COMPARISON_NOTES = (
     (
         "The difference is the first calibrator minus the second: the mean over settings (dataset, model, "
@@ -86,7 +87,7 @@ def comparisons(sources: Sources) -> Table | None:
             number_column("settings_count", "Settings"),
             finer_column("difference_mean", f"Difference{unit}", signed=True),
             Column(f"95 % interval{unit}", _interval_text, "interval_low"),
-            Column("Wins / ties / losses", _outcomes_text, "outcomes_wins"),
+            Column("Wins / ties / losses", OUTCOMES.format_map, "outcomes_wins"),
             number_column("p_value", "p (Wilcoxon)", _p_text),
             number_column("holm_value", "p (Holm)", _p_text),
             Column("What follows", "verdict"),
@@ -183,10 +184,6 @@ def _sample_row(record: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str
 def _interval_text(row: Row) -> str:
     low, high = (finer_text(row, name, signed=True) for name in ("interval_low", "interval_high"))
     return f"{low} to {high}" if low else "one seed"
-
-
-def _outcomes_text(row: Row) -> str:
-    return " / ".join(str(row[f"outcomes_{name}"]) for name in ("wins", "ties", "losses"))
 
 
 def _p_text(value: float) -> str:

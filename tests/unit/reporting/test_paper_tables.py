@@ -65,7 +65,7 @@ gauss-3,mlp,focal-2,0,fts,adaece,0.5,0.9,test,adaece,0.03005
 
 @pytest.fixture(scope="module")
 def papers():
-    return published.index_cells(published.unique_cells(published.load_results()))
+    return published.printed_cells()
 
 
 @pytest.fixture

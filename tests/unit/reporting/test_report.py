@@ -226,7 +226,7 @@ def test_products_of_a_dataset_and_model_and_their_files(monkeypatch):
         "results/figures/surface/a/m.png",
         "results/figures/surface/b/m.png",
     ]
-    assert layout.products("figure", dataset_model="a/m") == [surface]
+    assert layout.stems(trained) == {"b/m": "figures/training/b/m"}
 
 
 def test_every_product_has_a_caption():
