@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import METHODS, calibrator
-from focalcal.calibration.fit import Fit
 from focalcal.calibration.metrics import checked_labels, criterion_value, focal_loss_of_logs
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.search import (
     K24_GAMMAS,
     K24_TEMPERATURES,
     SEARCHES,
+    Fit,
     checked_temperatures,
     focal_loss_search,
     grid_search,

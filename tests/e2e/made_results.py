@@ -10,7 +10,7 @@ import yaml
 from PIL import Image
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.calibration.fit import boundaries_hit
+from focalcal.calibration.search import boundaries_hit
 from focalcal.reporting.claims.ledger import load_claims
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.aggregate import RUN_COLUMNS

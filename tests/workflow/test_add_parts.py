@@ -9,7 +9,7 @@ CALIBRATOR = '''
 
 from focalcal.calibration.calibrators import Calibrator
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.fit import Fit
+from focalcal.calibration.search import Fit
 from focalcal.theory.psi import log_psi
 
 

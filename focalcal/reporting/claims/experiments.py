@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from focalcal.calibration.relation import prediction_error
 from focalcal.common.checks import Check
 from focalcal.reporting.records.measurements import RUN, SCORE, SETTING
 from focalcal.reporting.records.published import CELL
@@ -269,3 +268,25 @@ def _published_cells(frame: pd.DataFrame, published: pd.DataFrame) -> Iterator[C
 def _gamma(loss: str) -> float | None:
     """Return the gamma of focal loss or cross-entropy (0) without smoothing; None for any other loss."""
     return training_gamma(loss) if loss == "ce" or (loss.startswith("focal-") and "+" not in loss) else None
+
+
+def prediction_error(surfaces: Mapping[str, np.ndarray], criterion: str) -> float | None:
+    """Return the largest relative error of a best T from the line through those of the other gammas.
+
+    `surfaces` has gammas (g,), temperatures (t,) and one array (g, t) per criterion, as in surfaces.npz.
+    Temperatures at the boundary of the grid, whose true optimum is elsewhere, are left out; the result is
+    None with fewer than three others. Each T is predicted without itself, because a gamma far from all
+    others, such as K24's 5, bends the line to itself, so that R² says little about straightness.
+    """
+    order = np.argsort(surfaces["gammas"], kind="stable")
+    grid = surfaces["temperatures"]
+    best = grid[np.argmin(surfaces[criterion], axis=1)][order]
+    inside = ~np.isin(best, (grid[0], grid[-1]))
+    gammas, temperatures = surfaces["gammas"][order][inside], best[inside]
+    if len(gammas) < 3:
+        return None
+    errors = []
+    for index, (gamma, temperature) in enumerate(zip(gammas, temperatures, strict=True)):
+        line = np.polyfit(np.delete(gammas, index), np.delete(temperatures, index), 1)
+        errors.append(abs(np.polyval(line, gamma) / temperature - 1))
+    return float(max(errors))

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits
 from focalcal.reporting.records.published import load_c21_statements
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.intervals import seed_intervals
 from focalcal.reporting.tables.columns import (
     DATASET_MODEL,
     interval_column,
@@ -53,6 +53,7 @@ SHARE = replace(METRICS["error"], decimals=1)
 ALL_DECIMALS = 15
 """Divergences are compared by all their digits."""
 NOT_APPLICABLE = "not applicable"
+CONFIDENCE = 0.95
 INTERVAL_NOTE = (
     "Mean over seeds ± half-width of the 95 % interval of the mean (Student's t); none for one seed."
 )
@@ -60,7 +61,6 @@ DIAGNOSIS_NOTE = (
     "Theorem 8 uses max q alone; Ψ compares max q with max Ψ(q). Both assume that the model is the risk "
     "minimiser. The true posterior, where known, shows what holds."
 )
-BEST_NOTE = "Lowest KL of each loss in bold."
 
 LOSS_COLUMNS = (*DATASET_MODEL, Column("Loss", "loss", merge=True))
 GAMMA_COLUMN = number_column("gamma_value", "Gamma", "{:g}".format, "unknown")
@@ -83,19 +83,10 @@ def recovery_posterior(sources: Sources) -> Table | None:
         return None
     sizes = {dataset: str(record["sizes"]["train"]) for dataset, record in sources.data_records.items()}
     frame.insert(4, "training_samples", [sizes.get(dataset, "") for dataset in frame["dataset"]])
-    return Table(
-        title="Distance of predictions to the true class posterior (C21 Fig. 3)",
-        frame=frame,
-        columns=(
-            *LOSS_COLUMNS,
-            Column("Training samples", "training_samples"),
-            Column("Prediction", "method"),
-            number_column("temperature_mean", "T", lambda value: format_number(value, 2)),
-            *_distance_columns("KL(posterior || prediction)"),
-        ),
-        group=LOSS_GROUP,
-        notes=(INTERVAL_NOTE, f"KL in nats, averaged over test samples. {BEST_NOTE}"),
-    )
+    temperature = number_column("temperature_mean", "T", lambda value: format_number(value, 2))
+    columns = (Column("Training samples", "training_samples"), Column("Prediction", "method"), temperature)
+    title = "Distance of predictions to the true class posterior (C21 Fig. 3)"
+    return _distance_table(title, frame, columns, "posterior", "samples")
 
 
 @table(
@@ -112,17 +103,9 @@ def recovery_human(sources: Sources) -> Table | None:
     frame = _prediction_frame(sources, "human")
     if frame.empty:
         return None
-    return Table(
-        title="Distance of predictions to human label distributions",
-        frame=frame.drop(columns="temperature_mean"),
-        columns=(
-            *LOSS_COLUMNS,
-            Column("Prediction", "method"),
-            *_distance_columns("KL(human || prediction)"),
-        ),
-        group=LOSS_GROUP,
-        notes=(INTERVAL_NOTE, f"KL in nats, averaged over test images. {BEST_NOTE}"),
-    )
+    frame, columns = frame.drop(columns="temperature_mean"), (Column("Prediction", "method"),)
+    title = "Distance of predictions to human label distributions"
+    return _distance_table(title, frame, columns, "human", "images")
 
 
 @table(
@@ -309,18 +292,41 @@ def _with_loss_labels(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(loss=frame["loss"].map(loss_label))
 
 
-def _distance_columns(divergence: str) -> tuple[Column, ...]:
+def _distance_table(
+    title: str, frame: pd.DataFrame, middle: tuple[Column, ...], truth: str, units: str
+) -> Table:
+    """Return the table of a prediction frame, with its own columns in the middle."""
     error, ece = METRICS["error"], METRICS["ece"]
-    return (
+    columns = (
+        *LOSS_COLUMNS,
+        *middle,
         interval_column("error", error.heading, error, NOT_APPLICABLE),
-        interval_column("kl", divergence, DISTANCE, NOT_APPLICABLE, best="kl_best"),
+        interval_column("kl", f"KL({truth} || prediction)", DISTANCE, NOT_APPLICABLE, best="kl_best"),
         interval_column("tv", "Total variation", DISTANCE, NOT_APPLICABLE),
         interval_column("ece", ece.heading, ece, NOT_APPLICABLE),
         NOTE_COLUMN,
     )
+    notes = (INTERVAL_NOTE, f"KL in nats, averaged over test {units}. Lowest KL of each loss in bold.")
+    return Table(title, frame, columns, LOSS_GROUP, notes)
 
 
 def _run_settings(sources: Sources) -> list[tuple[str, str, str]]:
     """Return the settings of the runs that succeeded, by dataset and model, losses in the suite's order."""
     settings = {(run["dataset"], run["model"], run["loss"]) for run in sources.runs}
     return sorted(settings, key=lambda s: (natural_order(s[0]), natural_order(s[1]), loss_order(s[2])))
+
+
+def seed_intervals(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return the mean of `value` over the seeds of each group, with its 95 % interval by Student's t.
+
+    `rows` has one row per seed and `by` names the columns that make a group, which become the index. Columns:
+    mean, half_width (NaN for a single seed), seeds.
+    """
+    groups = {key: group.to_numpy() for key, group in rows.groupby(list(by))["value"]}
+    index = pd.MultiIndex.from_tuples(groups, names=by)
+    mean = [np.mean(values) for values in groups.values()]
+    deviation = [np.std(values, ddof=1) if len(values) > 1 else np.nan for values in groups.values()]
+    seeds = np.array([len(values) for values in groups.values()], dtype=int)
+    half_width = stdtrit(seeds - 1, (1 + CONFIDENCE) / 2) * np.array(deviation) / np.sqrt(seeds)
+    table = pd.DataFrame({"mean": mean, "half_width": half_width, "seeds": seeds}, index)
+    return table.astype({"mean": float, "seeds": "Int64"})

@@ -7,9 +7,9 @@ from scipy.special import log_softmax
 
 from focalcal.calibration.calibrators import Calibrator, load_calibrator
 from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
-from focalcal.calibration.fit import Fit
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.calibration.run import calibrate, write_calibration
+from focalcal.calibration.search import Fit
 from focalcal.calibration.tidy import COLUMNS
 from tests.unit.calibration.logit_sets import brute_force, like_a_network
 from workflow_scripts import calibrate as calibrate_script

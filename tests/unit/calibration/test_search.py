@@ -5,8 +5,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from focalcal.calibration import continuous, search
-from focalcal.calibration.fit import bound_hit
 from focalcal.calibration.objective import Objective
+from focalcal.calibration.search import bound_hit
 from tests.unit.calibration.logit_sets import SETS, brute_force, like_a_network, noisy
 
 TEMPERATURES = np.arange(1, 101) / 20

@@ -11,7 +11,7 @@ from scipy import stats
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.statistics import tests as statistics
 from focalcal.reporting.statistics.headline import describe_comparison
-from focalcal.reporting.statistics.intervals import seed_intervals
+from focalcal.reporting.tables.recovery import seed_intervals
 
 # Demsar (2006), Table 5(a): critical values of the two-tailed Nemenyi test for 2 to 10 classifiers.
 DEMSAR_Q05 = [1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]

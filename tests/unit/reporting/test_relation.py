@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration.relation import prediction_error
 from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
+from focalcal.reporting.claims.experiments import prediction_error
 
 TEMPERATURES = np.arange(1, 11) / 2
 
