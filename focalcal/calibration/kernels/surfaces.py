@@ -23,6 +23,8 @@ from focalcal.calibration.kernels.binned import CELLS, authors_ece, fill_cells, 
 from focalcal.calibration.kernels.focal_table import TERMS
 from focalcal.calibration.kernels.vector_math import ANY_ORDER, EXACT, exp, exp_far, log, total
 
+GUESSES = 8
+"""Segments are guessed from u in steps of 1 / GUESSES."""
 BLOCK = 64
 """Samples are taken in blocks whose weights stay in the processor's cache."""
 DESCRIPTION = 6
@@ -35,11 +37,12 @@ def describe_tops(drops, gaps, beta, weights, tops, start, end):
 
     Weights are w. Rows of `tops` are W, -gap / T, log1p(R), log(1 - v_0), D = 1 - log1p(R) / R, D / R.
     """
+    # One long loop: those over a few classes are too short to be vectorised.
+    flat_drops, flat_weights = drops[start:end].reshape(-1), weights.reshape(-1)
+    for j in range(flat_drops.shape[0]):
+        flat_weights[j] = exp(-min(flat_drops[j] * beta, 700.0))
     for i in range(start, end):
-        row = weights[i - start]
-        for j in range(row.shape[0]):
-            row[j] = exp(-min(drops[i, j] * beta, 700.0))
-        tops[0, i] = total(row)
+        tops[0, i] = total(weights[i - start])
     sums, exponents, log_ones = tops[0, start:end], tops[1, start:end], tops[2, start:end]
     log_rests, defects, ratios = tops[3, start:end], tops[4, start:end], tops[5, start:end]
     own_gaps = gaps[start:end]
@@ -78,6 +81,30 @@ def focal_sums(drops, weights, last_drop, beta, offset, table, edges, sums):
             slope, intercept = beta * scale, (offset - edges[segment]) * scale - 1.0
             add_polynomials(drops[begin:end], weights[begin:end], slope, intercept, table[segment], sums)
             begin = end
+
+
+@njit(**EXACT)
+def polynomial_at(u, edges, guesses, table):
+    """Return f(v) - 1 at u = -log v for the first gamma of a table."""
+    segment = guesses[int(u * GUESSES)]
+    while u >= edges[segment + 1]:
+        segment += 1
+    t = 2.0 * (u - edges[segment]) / (edges[segment + 1] - edges[segment]) - 1.0
+    value = table[segment, TERMS - 1, 0]
+    for m in range(TERMS - 2, -1, -1):
+        value = value * t + table[segment, m, 0]
+    return value
+
+
+@njit(**EXACT)
+def one_gamma_sum(drops, weights, last_drop, beta, offset, table, edges, guesses):
+    """Return what `focal_sums` fills, for one gamma: moments pay only where several gammas share them."""
+    result = 0.0
+    for j in range(drops.shape[0]):
+        if drops[j] > last_drop:
+            break
+        result += weights[j] * polynomial_at(drops[j] * beta + offset, edges, guesses, table)
+    return result
 
 
 @njit(**EXACT)
@@ -153,6 +180,7 @@ def fill_surfaces(samples, points, tables, segments, binning, out):
     count, classes = drops.shape
     width = gammas.shape[1]
     weights, label_weight = np.empty((BLOCK, classes)), np.empty(1)
+    guesses = np.searchsorted(edges, np.arange(int(edges[-1] * GUESSES) + 1) / GUESSES, "right") - 1
     tops = np.empty((DESCRIPTION, count))
     sums, terms = np.empty((count, width)), np.empty((count, width))
     extra, term = np.empty(count), np.empty(count)
@@ -170,6 +198,14 @@ def fill_surfaces(samples, points, tables, segments, binning, out):
                 # w_j (f(v_j) - 1) falls like exp(-drops_j / T - u_j): behind last_drop it is negligible.
                 lowest = tops[2, i] - tops[1, i]
                 last_drop = 0.5 * (farthest - lowest) / beta
+                if width == 1:
+                    sums[i, 0] = one_gamma_sum(
+                        drops[i], weights[i - start], last_drop, beta, lowest, table, edges, guesses
+                    )
+                    far = label_gaps[i] * beta + tops[2, i]
+                    near = misclassified[i] != 0.0 and far < farthest
+                    terms[i, 0] = polynomial_at(far, edges, guesses, table) if near else 0.0
+                    continue
                 focal_sums(drops[i], weights[i - start], last_drop, beta, lowest, table, edges, sums[i])
                 if misclassified[i] != 0.0:
                     label_weight[0] = 1.0
