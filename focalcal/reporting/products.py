@@ -36,18 +36,12 @@ INPUTS = {
     "records": "results/runs/{trained_run}/run.json",
     "data": "results/data/{dataset}.npz",
     "data_records": "results/data/{dataset}.json",
-    "bounds": "results/theory/bounds.csv",
-    "matching": "results/theory/matching.csv",
-    "linear_model": "results/theory/linear_model.csv",
-    "linear_model_history": "results/theory/linear_model_history.csv",
+    **{name: f"results/theory/{name}.csv" for name in ("bounds", "matching")},
+    **{name: f"results/theory/{name}.csv" for name in ("linear_model", "linear_model_history")},
 }
 """Files that a product may read: all runs, or those of its dataset and model."""
 PAGES = {
-    "overview": "Overview",
-    "data": "Data",
-    "training": "Training",
-    "calibration": "Calibration",
-    "recovery": "Recovery",
+    **{name: name.capitalize() for name in ("overview", "data", "training", "calibration", "recovery")},
     "theory": "Theory",
     "claims": "Claims",
     "runs": "Runs and provenance",

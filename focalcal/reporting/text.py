@@ -14,11 +14,8 @@ def format_number(value: float, decimals: int, *, signed: bool = False) -> str:
     text = f"{abs(value):.{decimals}f}"
     if abs(value) >= MOST_IN_DIGITS:
         text = f"{abs(value):.2e}".replace("e+0", "e").replace("e+", "e")
-    if float(text) == 0:
-        return text
-    if value < 0:
-        return f"{MINUS}{text}"
-    return f"+{text}" if signed else text
+    sign = MINUS if value < 0 else "+" if signed else ""
+    return text if float(text) == 0 else f"{sign}{text}"
 
 
 def format_short(value: float) -> str:

@@ -42,7 +42,6 @@ class LossStyle:
     line: str = "-"
 
 
-CROSS_ENTROPY_STYLE = LossStyle("black", "s")
 FAMILY_STYLES = (
     LossStyle("vermilion", "D", "--"),
     LossStyle("green", "P", "-."),
@@ -88,7 +87,7 @@ def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
         loss for loss in ordered if known[loss] and known[loss].kind == "focal" and not is_smoothed(loss)
     ]
     others = [loss for loss in ordered if loss != "ce" and loss not in focal]
-    styles = {"ce": CROSS_ENTROPY_STYLE}
+    styles = {"ce": LossStyle("black", "s")}
     for position, loss in enumerate(focal):
         # The lightest and the darkest shade are used whatever the number of gammas.
         step = round(position * (len(GAMMA_SHADES) - 1) / max(1, len(focal) - 1))

@@ -135,12 +135,8 @@ def add_polynomials(points, weights, slope, intercept, coefficients, sums):
             power *= t
             moment_3 += power
             weights[j] = power * t
-        row_0, row_1, row_2, row_3 = (
-            coefficients[m],
-            coefficients[m + 1],
-            coefficients[m + 2],
-            coefficients[m + 3],
-        )
+        row_0, row_1 = coefficients[m], coefficients[m + 1]
+        row_2, row_3 = coefficients[m + 2], coefficients[m + 3]
         for g in range(sums.shape[0]):
             low = moment_0 * row_0[g] + moment_1 * row_1[g]
             sums[g] += low + (moment_2 * row_2[g] + moment_3 * row_3[g])

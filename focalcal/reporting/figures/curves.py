@@ -68,14 +68,14 @@ def recovery_curves(sources: Sources) -> Figure | None:
     if not found:
         return None
     dataset, model = sources.dataset_model.split("/")
-    line = read_line(sources.data_path(dataset))
+    line = read_line(sources.path("data", {"dataset": dataset}))
     drawn = Figure(figsize=(2.15 * (1 + len(found)), 6.4))
     drawn.suptitle(setting_title(sources.dataset_model, map(len, found.values())))
     axes = drawn.subplots(len(ROWS), 1 + len(found), squeeze=False, sharex=True)
     _problem_column(axes[:, 0], line, sources.data_records[dataset]["spec"])
     for column, loss in enumerate(sorted(found, key=loss_order), start=1):
         run, record = found[loss][0]
-        probabilities = predictions_over_line(line, sources.logits_path(run), record)
+        probabilities = predictions_over_line(line, sources.path("logits", run), record)
         for axis, method in zip(axes[:, column], ROWS, strict=True):
             axis.set(xlim=(line.x[0], line.x[-1]), ylim=(-0.02, 1.42), yticks=[0, 0.5, 1])
             identity = method == "psi" and record["run"]["gamma"] == 0

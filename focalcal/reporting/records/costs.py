@@ -5,8 +5,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-NOT_MEASURED = {"NA", "-"}
-
 
 @dataclass(frozen=True)
 class Cost:
@@ -34,7 +32,7 @@ def read_costs(folder: Path) -> list[Cost]:
             seconds=sum(float(row["s"]) for row in rows),
             longest=max(float(row["s"]) for row in rows),
             memory=max(
-                (float(row["max_rss"]) for row in rows if row["max_rss"] not in NOT_MEASURED), default=None
+                (float(row["max_rss"]) for row in rows if row["max_rss"] not in {"NA", "-"}), default=None
             ),
         )
         for rule, rows in measured.items()

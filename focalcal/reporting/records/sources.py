@@ -96,7 +96,7 @@ class Sources:
     @property
     def data_records(self) -> dict[str, dict[str, Any]]:
         """Return the record of each prepared dataset of these runs."""
-        paths = {run["dataset"]: self._path("data_records", run) for run in self.runs}
+        paths = {run["dataset"]: self.path("data_records", run) for run in self.runs}
         return {dataset: read_json(path) for dataset, path in paths.items() if path.is_file()}
 
     def records(self) -> Iterator[tuple[Run, dict[str, Any]]]:
@@ -112,17 +112,9 @@ class Sources:
     def surfaces(self) -> Iterator[tuple[Run, dict[str, np.ndarray]]]:
         """Yield each run with its search surfaces."""
         for run in self.runs:
-            with np.load(self._path("surfaces", run), allow_pickle=False) as archive:
+            with np.load(self.path("surfaces", run), allow_pickle=False) as archive:
                 surfaces = {name: archive[name] for name in archive.files}
             yield run, surfaces
-
-    def logits_path(self, run: Run) -> Path:
-        """Return the file of a run's logits."""
-        return self._path("logits", run)
-
-    def data_path(self, dataset: str) -> Path:
-        """Return the file of a prepared dataset."""
-        return self._path("data", {"dataset": dataset})
 
     def theory(self, name: str) -> pd.DataFrame:
         """Return a table of the theory stage."""
@@ -131,18 +123,18 @@ class Sources:
     def _of_runs(self, name: str) -> list[tuple[Run, Any]]:
         """Return each run with the content of its JSON file."""
         runs = self.runs
-        return self._once(name, lambda _: [(run, read_json(self._path(name, run))) for run in runs])
+        return self._once(name, lambda _: [(run, read_json(self.path(name, run))) for run in runs])
 
     def _trained(self, name: str) -> Iterator[tuple[Run, Path]]:
         for run in self.runs:
-            path = self._path(name, run)
+            path = self.path(name, run)
             # Runs brought from elsewhere have no history.
             if (path.parent / "history.csv").is_file():
                 yield run, path
 
     def _once(self, name: str, read: Callable[[Path], Any]) -> Any:
         """Return what `read` makes of an input, reading it the first time only."""
-        path = self._path(name)
+        path = self.path(name)
         return self._cached(name, lambda: read(path))
 
     def _cached(self, name: str, make: Callable[[], Any]) -> Any:
@@ -150,7 +142,7 @@ class Sources:
             self.cache[name] = make()
         return self.cache[name]
 
-    def _path(self, name: str, run: Run | None = None) -> Path:
+    def path(self, name: str, run: Run | None = None) -> Path:
         """Return the path of an input, of one run where it has one file per run."""
         product = self.product
         if product is not None and name not in product.inputs:

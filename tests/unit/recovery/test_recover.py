@@ -10,7 +10,7 @@ from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.common.errors import UserError
 from focalcal.data.synthetic import gauss3
 from focalcal.recovery import recover as recovery
-from focalcal.recovery.diagnosis import diagnose
+from focalcal.recovery.recover import diagnose
 from focalcal.theory.psi import log_psi, psi_inverse
 from focalcal.theory.thresholds import overconfidence_threshold, underconfidence_threshold
 from workflow_scripts import recover as recover_script
