@@ -1,5 +1,6 @@
 """The criteria on one set of logits as functions of gamma and temperature, by the compiled kernels."""
 
+import functools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -11,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import metrics
 from focalcal.calibration.catalogue import CRITERIA, LARGEST_GAMMA, SMALLEST_TEMPERATURE
-from focalcal.calibration.kernels.focal_table import focal_table
+from focalcal.calibration.kernels.focal_table import check_gammas, focal_table
 from focalcal.calibration.logits_io import LARGEST_LOGIT
 from focalcal.theory.psi import log_psi
 
 OMITTED = 1e-13
 """What all classes together may contribute to a normaliser and still be left out of it."""
+MANY = 300
+"""From so many classes times gammas on, moments (`kernels.surfaces`) are faster."""
 
 
 class Objective:
@@ -96,25 +99,29 @@ class Objective:
     ) -> NDArray[np.float64]:
         """Return (criteria, temperatures, gammas) for gammas (1, g), the same everywhere, or (t, 1)."""
         check_temperatures(temperatures)
-        table = focal_table(np.unique(gammas))
-        columns = np.searchsorted(np.unique(gammas), gammas)
-        tables = np.ascontiguousarray(np.moveaxis(table.coefficients[:, :, columns], 2, 0))
-        segments = (table.edges, self._farthest(gammas))
+        check_gammas(gammas)
         out = np.empty((criteria, len(temperatures), gammas.shape[1]))
+        table = self._table(gammas)
         kernel = _kernels().surfaces_kernel()
         self._share(
             temperatures,
-            lambda part: kernel(
-                self._samples, (part, temperatures, gammas), tables, segments, self._binning, out
-            ),
+            lambda part: kernel(self._samples, (part, temperatures, gammas), table, self._binning, out),
         )
         return out
 
-    def _farthest(self, gammas: NDArray[np.float64]) -> float:
-        """Return the u behind which f(v) - 1, at most gamma v u, does not matter for all classes together."""
-        if not gammas.any():
-            return 0.0
-        return min(60.0, math.log(self.logits.shape[1] * max(np.max(gammas), 1.0) * 60.0 / OMITTED))
+    def _table(self, gammas: NDArray[np.float64]) -> tuple:
+        """Return the table of `kernels.surfaces.fill_surfaces`, empty where evaluating directly is faster."""
+        classes = self.logits.shape[1]
+        if len(gammas) > 1 or np.count_nonzero(gammas) * classes < MANY:
+            return np.empty((0, 0, 0)), np.empty(0), 0.0, np.empty((0, 0))
+        table = focal_table(gammas[0])
+        # f(v) - 1 is at most gamma v u.
+        farthest = min(60.0, math.log(classes * max(np.max(gammas), 1.0) * 60.0 / OMITTED))
+        return table.coefficients, table.edges, farthest, self._drops_by_sample
+
+    @functools.cached_property
+    def _drops_by_sample(self) -> NDArray[np.float64]:
+        return np.ascontiguousarray(self._samples[0].T)
 
     def _share(self, temperatures: NDArray[np.float64], work: Callable[[NDArray[np.int64]], None]) -> None:
         """Distribute temperatures evenly over the threads: small ones cost less than large ones."""
@@ -175,7 +182,7 @@ def _sorted_samples(
     ranked = np.sort(logits, axis=1)[:, ::-1]
     gaps = ranked[:, 0] - ranked[:, 1]
     label_gaps = ranked[:, 0] - logits[rows, labels]
-    drops = np.ascontiguousarray(ranked[:, 1:2] - ranked[:, 1:])
+    drops = np.ascontiguousarray((ranked[:, 1:2] - ranked[:, 1:]).T)
     return drops, gaps, label_gaps, misclassified
 
 

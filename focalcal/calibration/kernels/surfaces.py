@@ -11,9 +11,13 @@ its probability is 1 / (1 + Q), its NLL log1p(Q); that of a label y which is not
 (s_0 - s_y) / T - gamma log(1 - v_0) - log(f(v_y) (1 + gamma log1p(R) / R)) + log1p(Q). Nothing here is a
 difference of nearly equal numbers or overflows, and the sums leave out only what float64 would round away.
 
-Psi keeps the order of classes, so whether a sample is classified correctly depends on neither gamma nor T. f
-is the same function of u for all samples: on each segment of u it is a polynomial (`focal_table`), and of the
-classes with u in that segment only the moments sum w_j t_j^m matter, which serve all gammas.
+Psi keeps the order of classes, so whether a sample is classified correctly depends on neither gamma nor T. S
+is found in one of two ways. Directly: -log(1 - v_j) and B(v_j) = v_j u_j / (1 - v_j) serve all gammas, and
+f(v_j) = exp(-gamma log(1 - v_j)) / (1 + gamma B(v_j)). Or, where many classes and gammas share the work, by
+moments: f is the same function of u for all samples. On each segment of u it is a polynomial (`focal_table`),
+and of the classes with u in that segment only the moments sum w_j t_j^m matter, which serve all gammas.
+
+Direct sums run over samples, one class at a time: loops over a few classes are too short to be vectorised.
 """
 
 import numpy as np
@@ -23,32 +27,62 @@ from focalcal.calibration.kernels.binned import CELLS, authors_ece, fill_cells, 
 from focalcal.calibration.kernels.focal_table import TERMS
 from focalcal.calibration.kernels.vector_math import ANY_ORDER, EXACT, exp, exp_far, log, total
 
-GUESSES = 8
-"""Segments are guessed from u in steps of 1 / GUESSES."""
-BLOCK = 64
-"""Samples are taken in blocks whose weights stay in the processor's cache."""
-DESCRIPTION = 6
+BLOCK = 128
+"""Samples are taken in blocks whose intermediate results stay in the processor's cache."""
+DESCRIPTION = 9
 """Numbers that describe a sample at a temperature."""
 
 
 @njit(**EXACT)
-def describe_tops(drops, gaps, beta, weights, tops, start, end):
-    """Fill `weights` (BLOCK, k-1) and tops[:, start:end] for these samples at T = 1 / beta.
+def weigh_by_class(drops, beta, weights, tops, start, end):
+    """Fill `weights` (k-1, BLOCK) with w, and tops[0, start:end] with W, of these samples at T = 1 / beta."""
+    tops[0, start:end] = 0.0
+    for j in range(drops.shape[0]):
+        add_weights(drops[j, start:end], beta, weights[j], tops[0, start:end])
 
-    Weights are w. Rows of `tops` are W, -gap / T, log1p(R), log(1 - v_0), D = 1 - log1p(R) / R, D / R.
-    """
-    # One long loop: those over a few classes are too short to be vectorised.
-    flat_drops, flat_weights = drops[start:end].reshape(-1), weights.reshape(-1)
-    for j in range(flat_drops.shape[0]):
-        flat_weights[j] = exp(-min(flat_drops[j] * beta, 700.0))
+
+@njit(**EXACT)
+def add_weights(drops, beta, weights, sums):
+    """Fill `weights` with w of one class and add them to `sums`."""
+    for i in range(drops.shape[0]):
+        weight = exp(-min(drops[i] * beta, 700.0))
+        weights[i] = weight
+        sums[i] += weight
+
+
+@njit(**EXACT)
+def weigh_by_sample(drops, beta, weights, tops, start, end):
+    """Fill the same by sample, from drops (n, k-1) into `weights` (BLOCK, k-1)."""
     for i in range(start, end):
-        tops[0, i] = total(weights[i - start])
-    sums, exponents, log_ones = tops[0, start:end], tops[1, start:end], tops[2, start:end]
-    log_rests, defects, ratios = tops[3, start:end], tops[4, start:end], tops[5, start:end]
-    own_gaps = gaps[start:end]
+        own_drops, own_weights = drops[i], weights[i - start]
+        for j in range(own_drops.shape[0]):
+            own_weights[j] = exp(-min(own_drops[j] * beta, 700.0))
+        tops[0, i] = total(own_weights)
+
+
+@njit(**EXACT)
+def describe(samples, beta, tops, start, end):
+    """Fill the other rows of tops[:, start:end].
+
+    They are -gap / T, log1p(R), log(1 - v_0), D = 1 - log1p(R) / R, D / R, v_j / w_j and, of the label y of a
+    misclassified sample, -log(1 - v_y) and B(v_y), else 0.
+    """
+    _, gaps, label_gaps, misclassified = samples
+    describe_tops(gaps[start:end], beta, tops[0, start:end], tops[1:7], start)
+    describe_labels(
+        label_gaps[start:end], misclassified[start:end], beta, tops[2, start:end], tops[7:], start
+    )
+
+
+@njit(**EXACT)
+def describe_tops(gaps, beta, sums, rows, start):
+    """Fill the rows from -gap / T to v_j / w_j."""
+    exponents, log_ones, log_rests = rows[0, start:], rows[1, start:], rows[2, start:]
+    defects, ratios, scales = rows[3, start:], rows[4, start:], rows[5, start:]
     for i in range(sums.shape[0]):
-        exponent = -own_gaps[i] * beta
-        rest = exp_far(exponent) * sums[i]
+        exponent = -gaps[i] * beta
+        far = exp_far(exponent)
+        rest = far * sums[i]
         one = 1.0 + rest
         log_one = log(one) + (rest - (one - 1.0)) / one
         # log1p(R) = R - R^2/2 + ...: the quotient loses digits where R is small, the series where it is not.
@@ -60,6 +94,65 @@ def describe_tops(drops, gaps, beta, weights, tops, start, end):
         log_rests[i] = exponent + log(sums[i]) - log_one
         defects[i] = ratio * rest
         ratios[i] = ratio
+        scales[i] = far / one
+
+
+@njit(**EXACT)
+def describe_labels(label_gaps, misclassified, beta, log_ones, rows, start):
+    """Fill the rows -log(1 - v_y) and B(v_y)."""
+    logs, ratios = rows[0, start:], rows[1, start:]
+    for i in range(label_gaps.shape[0]):
+        u = label_gaps[i] * beta + log_ones[i]
+        v = exp_far(-u) * misclassified[i]
+        logs[i] = -log(1.0 - v)
+        ratios[i] = v * u / (1.0 - v)
+
+
+@njit(**EXACT)
+def sum_directly(drops, gammas, beta, weights, tops, factors, sums, start, end):
+    """Fill sums[:, start:end] with S at each gamma; `factors` (2, k-1, BLOCK) is scratch."""
+    logs, ratios = factors[0], factors[1]
+    if np.any(gammas != 0.0):
+        for j in range(drops.shape[0]):
+            own, scales = drops[j, start:end], tops[6, start:end]
+            describe_class(own, beta, weights[j], tops[1:3], scales, start, logs[j], ratios[j])
+    for g in range(gammas.shape[0]):
+        if gammas[g] == 0.0:
+            sums[g, start:end] = tops[0, start:end]
+            continue
+        sums[g, start:end] = 0.0
+        for j in range(drops.shape[0]):
+            add_class(gammas[g], weights[j], logs[j], ratios[j], sums[g, start:end])
+
+
+@njit(**EXACT)
+def describe_class(drops, beta, weights, rows, scales, start, logs, ratios):
+    """Fill -log(1 - v_j) and B(v_j) of one class."""
+    exponents, log_ones = rows[0, start:], rows[1, start:]
+    for i in range(drops.shape[0]):
+        v = weights[i] * scales[i]
+        logs[i] = -log(1.0 - v)
+        ratios[i] = v * (drops[i] * beta - exponents[i] + log_ones[i]) / (1.0 - v)
+
+
+@njit(**EXACT)
+def add_class(gamma, weights, logs, ratios, sums):
+    """Add w_j f(v_j) of one class."""
+    for i in range(sums.shape[0]):
+        sums[i] += weights[i] * exp(gamma * logs[i]) / (1.0 + gamma * ratios[i])
+
+
+@njit(**EXACT)
+def sum_by_moments(table, beta, weights, tops, own, sums, start, end):
+    """Fill sums[:, start:end] with S at each gamma; `own` (gammas,) is scratch. Overwrites `weights`."""
+    coefficients, edges, farthest, drops = table
+    for i in range(start, end):
+        # w_j (f(v_j) - 1) falls like exp(-drops_j / T - u_j): behind last_drop it is negligible.
+        lowest = tops[2, i] - tops[1, i]
+        last_drop = 0.5 * (farthest - lowest) / beta
+        focal_sums(drops[i], weights[i - start], last_drop, beta, lowest, coefficients, edges, own)
+        for g in range(own.shape[0]):
+            sums[g, i] = tops[0, i] + own[g]
 
 
 @njit(**EXACT)
@@ -81,30 +174,6 @@ def focal_sums(drops, weights, last_drop, beta, offset, table, edges, sums):
             slope, intercept = beta * scale, (offset - edges[segment]) * scale - 1.0
             add_polynomials(drops[begin:end], weights[begin:end], slope, intercept, table[segment], sums)
             begin = end
-
-
-@njit(**EXACT)
-def polynomial_at(u, edges, guesses, table):
-    """Return f(v) - 1 at u = -log v for the first gamma of a table."""
-    segment = guesses[int(u * GUESSES)]
-    while u >= edges[segment + 1]:
-        segment += 1
-    t = 2.0 * (u - edges[segment]) / (edges[segment + 1] - edges[segment]) - 1.0
-    value = table[segment, TERMS - 1, 0]
-    for m in range(TERMS - 2, -1, -1):
-        value = value * t + table[segment, m, 0]
-    return value
-
-
-@njit(**EXACT)
-def one_gamma_sum(drops, weights, last_drop, beta, offset, table, edges, guesses):
-    """Return what `focal_sums` fills, for one gamma: moments pay only where several gammas share them."""
-    result = 0.0
-    for j in range(drops.shape[0]):
-        if drops[j] > last_drop:
-            break
-        result += weights[j] * polynomial_at(drops[j] * beta + offset, edges, guesses, table)
-    return result
 
 
 @njit(**EXACT)
@@ -143,76 +212,61 @@ def add_polynomials(points, weights, slope, intercept, coefficients, sums):
 
 
 @njit(**EXACT)
-def finish(gamma, beta, tops, sums, terms, misclassified, label_gaps, confidences, losses):
-    """Fill confidences and NLLs of all samples at one gamma."""
+def finish(gamma, beta, tops, sums, misclassified, label_gaps, confidences, losses):
+    """Fill confidences and NLLs of all samples at one gamma from their S."""
     # At gamma = -1, 1 + gamma log1p(R) / R = D underflows with R. D / R does not; log R is added instead.
     least = 1.0 if gamma == -1.0 else 0.0
     for i in range(confidences.shape[0]):
         denominator = (1.0 + gamma) - gamma * tops[4, i]
-        odds = (tops[0, i] + sums[i]) * denominator * exp_far(tops[1, i] + gamma * tops[3, i])
+        odds = sums[i] * denominator * exp_far(tops[1, i] + gamma * tops[3, i])
         one = 1.0 + odds
         inverse = 1.0 / one
         confidences[i] = 1.0 - odds * inverse if odds < 1.0 else inverse
         denominator = tops[5, i] if least != 0.0 else denominator
-        factor = (1.0 + terms[i]) * denominator if misclassified[i] != 0.0 else 1.0
-        rest = label_gaps[i] * beta - gamma * tops[3, i] - least * (tops[2, i] + tops[3, i])
-        losses[i] = log(one / factor) + (odds - (one - 1.0)) * inverse + misclassified[i] * rest
+        denominator = denominator if misclassified[i] != 0.0 else 1.0
+        quotient = one * (1.0 + gamma * tops[8, i]) / denominator
+        rest = label_gaps[i] * beta - gamma * (tops[3, i] + tops[7, i]) - least * (tops[2, i] + tops[3, i])
+        losses[i] = log(quotient) + (odds - (one - 1.0)) * inverse + misclassified[i] * rest
 
 
-def fill_surfaces(samples, points, tables, segments, binning, out):
+def fill_surfaces(samples, points, table, binning, out):
     """Fill out[:, p, g] with NLL, equal-width ECE and equal-mass ECE (only NLL where `out` has one row).
 
-    samples: drops (n, k-1), gaps (n,), label gaps s_0 - s_y (n,), misclassified (n,) as 0.0 or 1.0.
+    samples: drops (k-1, n), gaps (n,), label gaps s_0 - s_y (n,), misclassified (n,) as 0.0 or 1.0.
     points: the numbers p to evaluate; temperatures (p,); gammas (1 or p, g).
-    tables, segments: from `focal_table`, one table for all points or one per point.
+    table: for moments, coefficients and edges from `focal_table`, the u behind which f(v) - 1 does not
+    matter, and drops by sample (n, k-1); to evaluate directly, a table without segments.
     binning: inner edges of the bins of equal width; the sorted positions at which the groups of equal mass
     begin ("split"); the positions of their edges ("authors", else empty), and the relative difference up to
     which confidences are tied with an edge.
     """
-    drops, gaps, label_gaps, misclassified = samples
+    drops, _, label_gaps, misclassified = samples
     numbers, temperatures, gammas = points
-    edges, farthest = segments
+    moments = table[0].shape[0] > 0
     inner_edges, ranks, positions, rounding = binning
-    count, classes = drops.shape
+    classes, count = drops.shape
     width = gammas.shape[1]
-    weights, label_weight = np.empty((BLOCK, classes)), np.empty(1)
-    guesses = np.searchsorted(edges, np.arange(int(edges[-1] * GUESSES) + 1) / GUESSES, "right") - 1
-    tops = np.empty((DESCRIPTION, count))
-    sums, terms = np.empty((count, width)), np.empty((count, width))
-    extra, term = np.empty(count), np.empty(count)
+    weights, factors = np.empty((classes, BLOCK)), np.empty((2, classes, BLOCK))
+    sample_weights, own_sums = np.empty((BLOCK, classes)), np.empty(width)
+    tops, sums = np.empty((DESCRIPTION, count)), np.empty((width, count))
     confidences, losses = np.empty(count), np.empty(count)
     keys, order = np.empty(count, np.int64), np.empty(count, np.int64)
     starts, cell_gaps = np.empty(CELLS + 2, np.int64), np.empty(CELLS + 1)
     for p in numbers:
-        own = p if tables.shape[0] > 1 else 0
-        table = tables[own]
+        own = p if gammas.shape[0] > 1 else 0
         beta = 1.0 / temperatures[p]
         for start in range(0, count, BLOCK):
             end = min(start + BLOCK, count)
-            describe_tops(drops, gaps, beta, weights, tops, start, end)
-            for i in range(start, end):
-                # w_j (f(v_j) - 1) falls like exp(-drops_j / T - u_j): behind last_drop it is negligible.
-                lowest = tops[2, i] - tops[1, i]
-                last_drop = 0.5 * (farthest - lowest) / beta
-                if width == 1:
-                    sums[i, 0] = one_gamma_sum(
-                        drops[i], weights[i - start], last_drop, beta, lowest, table, edges, guesses
-                    )
-                    far = label_gaps[i] * beta + tops[2, i]
-                    near = misclassified[i] != 0.0 and far < farthest
-                    terms[i, 0] = polynomial_at(far, edges, guesses, table) if near else 0.0
-                    continue
-                focal_sums(drops[i], weights[i - start], last_drop, beta, lowest, table, edges, sums[i])
-                if misclassified[i] != 0.0:
-                    label_weight[0] = 1.0
-                    last_gap = (farthest - tops[2, i]) / beta
-                    label = label_gaps[i : i + 1]
-                    focal_sums(label, label_weight, last_gap, beta, tops[2, i], table, edges, terms[i])
+            if moments:
+                weigh_by_sample(table[3], beta, sample_weights, tops, start, end)
+                describe(samples, beta, tops, start, end)
+                sum_by_moments(table, beta, sample_weights, tops, own_sums, sums, start, end)
+            else:
+                weigh_by_class(drops, beta, weights, tops, start, end)
+                describe(samples, beta, tops, start, end)
+                sum_directly(drops, gammas[own], beta, weights, tops, factors, sums, start, end)
         for g in range(width):
-            gamma = gammas[own, g]
-            extra[:] = sums[:, g]
-            term[:] = terms[:, g]
-            finish(gamma, beta, tops, extra, term, misclassified, label_gaps, confidences, losses)
+            finish(gammas[own, g], beta, tops, sums[g], misclassified, label_gaps, confidences, losses)
             out[0, p, g] = total(losses) / count
             if out.shape[0] == 1:
                 continue
@@ -229,14 +283,17 @@ def fill_focal_losses(samples, points, gamma, out):
     """Fill out[p] with the mean focal loss of softmax(s / T), C21 Eq. (5)."""
     drops, gaps, label_gaps, misclassified = samples
     numbers, temperatures = points
-    count, classes = drops.shape
-    weights, tops, losses = np.empty((BLOCK, classes)), np.empty((DESCRIPTION, count)), np.empty(count)
+    count = gaps.shape[0]
+    weights, tops = np.empty((drops.shape[0], BLOCK)), np.empty((DESCRIPTION, count))
+    losses = np.empty(count)
     for p in numbers:
         beta = 1.0 / temperatures[p]
         for start in range(0, count, BLOCK):
-            describe_tops(drops, gaps, beta, weights, tops, start, min(start + BLOCK, count))
+            end = min(start + BLOCK, count)
+            weigh_by_class(drops, beta, weights, tops, start, end)
+            describe(samples, beta, tops, start, end)
         for i in range(count):
             minus_log = misclassified[i] * label_gaps[i] * beta + tops[2, i]
-            log_other = log(1.0 - exp_far(-minus_log)) if misclassified[i] != 0.0 else tops[3, i]
+            log_other = -tops[7, i] if misclassified[i] != 0.0 else tops[3, i]
             losses[i] = exp_far(gamma * log_other) * minus_log
         out[p] = total(losses) / count
