@@ -18,7 +18,7 @@ from focalcal.theory.psi import log_psi
 
 OMITTED = 1e-13
 """What all classes together may contribute to a normaliser and still be left out of it."""
-MANY = 300
+MANY = 200
 """From so many classes times gammas on, moments (`kernels.surfaces`) are faster."""
 
 

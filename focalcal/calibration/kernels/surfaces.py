@@ -36,18 +36,14 @@ DESCRIPTION = 9
 @njit(**EXACT)
 def weigh_by_class(drops, beta, weights, tops, start, end):
     """Fill `weights` (k-1, BLOCK) with w, and tops[0, start:end] with W, of these samples at T = 1 / beta."""
-    tops[0, start:end] = 0.0
+    sums = tops[0, start:end]
+    sums[:] = 0.0
     for j in range(drops.shape[0]):
-        add_weights(drops[j, start:end], beta, weights[j], tops[0, start:end])
-
-
-@njit(**EXACT)
-def add_weights(drops, beta, weights, sums):
-    """Fill `weights` with w of one class and add them to `sums`."""
-    for i in range(drops.shape[0]):
-        weight = exp(-min(drops[i] * beta, 700.0))
-        weights[i] = weight
-        sums[i] += weight
+        own_drops, own_weights = drops[j, start:end], weights[j]
+        for i in range(sums.shape[0]):
+            weight = exp(-min(own_drops[i] * beta, 700.0))
+            own_weights[i] = weight
+            sums[i] += weight
 
 
 @njit(**EXACT)
@@ -67,22 +63,14 @@ def describe(samples, beta, tops, start, end):
     They are -gap / T, log1p(R), log(1 - v_0), D = 1 - log1p(R) / R, D / R, v_j / w_j and, of the label y of a
     misclassified sample, -log(1 - v_y) and B(v_y), else 0.
     """
-    _, gaps, label_gaps, misclassified = samples
-    describe_tops(gaps[start:end], beta, tops[0, start:end], tops[1:7], start)
-    describe_labels(
-        label_gaps[start:end], misclassified[start:end], beta, tops[2, start:end], tops[7:], start
-    )
-
-
-@njit(**EXACT)
-def describe_tops(gaps, beta, sums, rows, start):
-    """Fill the rows from -gap / T to v_j / w_j."""
-    exponents, log_ones, log_rests = rows[0, start:], rows[1, start:], rows[2, start:]
-    defects, ratios, scales = rows[3, start:], rows[4, start:], rows[5, start:]
+    gaps, label_gaps, misclassified = samples[1][start:end], samples[2][start:end], samples[3][start:end]
+    sums, exponents, log_ones = tops[0, start:end], tops[1, start:end], tops[2, start:end]
+    log_rests, defects, ratios = tops[3, start:end], tops[4, start:end], tops[5, start:end]
+    scales, label_logs, label_ratios = tops[6, start:end], tops[7, start:end], tops[8, start:end]
     for i in range(sums.shape[0]):
         exponent = -gaps[i] * beta
-        far = exp_far(exponent)
-        rest = far * sums[i]
+        odds = exp_far(exponent)
+        rest = odds * sums[i]
         one = 1.0 + rest
         log_one = log(one) + (rest - (one - 1.0)) / one
         # log1p(R) = R - R^2/2 + ...: the quotient loses digits where R is small, the series where it is not.
@@ -94,52 +82,33 @@ def describe_tops(gaps, beta, sums, rows, start):
         log_rests[i] = exponent + log(sums[i]) - log_one
         defects[i] = ratio * rest
         ratios[i] = ratio
-        scales[i] = far / one
-
-
-@njit(**EXACT)
-def describe_labels(label_gaps, misclassified, beta, log_ones, rows, start):
-    """Fill the rows -log(1 - v_y) and B(v_y)."""
-    logs, ratios = rows[0, start:], rows[1, start:]
-    for i in range(label_gaps.shape[0]):
-        u = label_gaps[i] * beta + log_ones[i]
+        scales[i] = odds / one
+        u = label_gaps[i] * beta + log_one
         v = exp_far(-u) * misclassified[i]
-        logs[i] = -log(1.0 - v)
-        ratios[i] = v * u / (1.0 - v)
+        label_logs[i] = -log(1.0 - v)
+        label_ratios[i] = v * u / (1.0 - v)
 
 
 @njit(**EXACT)
 def sum_directly(drops, gammas, beta, weights, tops, factors, sums, start, end):
     """Fill sums[:, start:end] with S at each gamma; `factors` (2, k-1, BLOCK) is scratch."""
-    logs, ratios = factors[0], factors[1]
-    if np.any(gammas != 0.0):
-        for j in range(drops.shape[0]):
-            own, scales = drops[j, start:end], tops[6, start:end]
-            describe_class(own, beta, weights[j], tops[1:3], scales, start, logs[j], ratios[j])
+    exponents, log_ones, scales = tops[1, start:end], tops[2, start:end], tops[6, start:end]
+    for j in range(drops.shape[0] if np.any(gammas != 0.0) else 0):
+        own_drops, own_weights, logs, ratios = drops[j, start:end], weights[j], factors[0, j], factors[1, j]
+        for i in range(scales.shape[0]):
+            v = own_weights[i] * scales[i]
+            logs[i] = -log(1.0 - v)
+            ratios[i] = v * (own_drops[i] * beta - exponents[i] + log_ones[i]) / (1.0 - v)
     for g in range(gammas.shape[0]):
-        if gammas[g] == 0.0:
-            sums[g, start:end] = tops[0, start:end]
+        gamma, own_sums = gammas[g], sums[g, start:end]
+        if gamma == 0.0:
+            own_sums[:] = tops[0, start:end]
             continue
-        sums[g, start:end] = 0.0
+        own_sums[:] = 0.0
         for j in range(drops.shape[0]):
-            add_class(gammas[g], weights[j], logs[j], ratios[j], sums[g, start:end])
-
-
-@njit(**EXACT)
-def describe_class(drops, beta, weights, rows, scales, start, logs, ratios):
-    """Fill -log(1 - v_j) and B(v_j) of one class."""
-    exponents, log_ones = rows[0, start:], rows[1, start:]
-    for i in range(drops.shape[0]):
-        v = weights[i] * scales[i]
-        logs[i] = -log(1.0 - v)
-        ratios[i] = v * (drops[i] * beta - exponents[i] + log_ones[i]) / (1.0 - v)
-
-
-@njit(**EXACT)
-def add_class(gamma, weights, logs, ratios, sums):
-    """Add w_j f(v_j) of one class."""
-    for i in range(sums.shape[0]):
-        sums[i] += weights[i] * exp(gamma * logs[i]) / (1.0 + gamma * ratios[i])
+            own_weights, logs, ratios = weights[j], factors[0, j], factors[1, j]
+            for i in range(own_sums.shape[0]):
+                own_sums[i] += own_weights[i] * exp(gamma * logs[i]) / (1.0 + gamma * ratios[i])
 
 
 @njit(**EXACT)
