@@ -121,6 +121,7 @@ class Objective:
 
     @functools.cached_property
     def _drops_by_sample(self) -> NDArray[np.float64]:
+        """The drops of `_sorted_samples` as (n, k-1)."""
         return np.ascontiguousarray(self._samples[0].T)
 
     def _share(self, temperatures: NDArray[np.float64], work: Callable[[NDArray[np.int64]], None]) -> None:
@@ -176,7 +177,7 @@ def check_temperatures(temperatures: ArrayLike) -> None:
 def _sorted_samples(
     logits: NDArray[np.float64], labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """Return drops, gaps, label gaps and misclassified as `kernels.surfaces.fill_surfaces` has them."""
+    """Return drops (k-1, n), gaps, label gaps and misclassified as `kernels.surfaces.fill_surfaces` has them."""
     rows = np.arange(len(labels))
     misclassified = (logits.argmax(axis=1) != labels).astype(np.float64)
     ranked = np.sort(logits, axis=1)[:, ::-1]

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from focalcal.calibration import objective
 from focalcal.calibration.catalogue import CRITERIA
 from focalcal.calibration.metrics import focal_loss_of_logs
 from focalcal.calibration.objective import Objective, default_threads
@@ -44,6 +45,18 @@ def test_extreme_gammas_equal_brute_force(name, gammas):
     logits, labels = SETS[name]
     fast = Objective(logits, labels).surfaces(gammas, TEMPERATURES)
     assert_equal_surfaces(fast, brute_force(logits, labels, gammas, TEMPERATURES))
+
+
+@pytest.mark.parametrize("gammas", [[-1.0, *GAMMAS], [50.0, 100.0]])
+@pytest.mark.parametrize("name", ["moderate", "saturated", "two classes", "flat", "many classes"])
+@pytest.mark.parametrize("many", [0, np.inf])
+def test_both_ways_to_sum_over_classes_equal_brute_force(monkeypatch, many, name, gammas):
+    """By moments and directly, whatever the number of classes and gammas."""
+    monkeypatch.setattr(objective, "MANY", many)
+    logits, labels = SETS[name]
+    temperatures = TEMPERATURES[::2]
+    fast = Objective(logits, labels).surfaces(gammas, temperatures)
+    assert_equal_surfaces(fast, brute_force(logits, labels, gammas, temperatures))
 
 
 @pytest.mark.parametrize("bins", [1, 2, 3, 10, 15, 100, 1000])
