@@ -8,7 +8,7 @@ from focalcal.reporting.records.sources import Sources
 
 LABELS = np.array([0, 1, 0, 1, 0, 1, 0, 1])
 LOGIT = np.log(9.0)
-TS = {"method": "ts", "criterion": "nll", "parameters": {"temperature": 2.0}, "score": 0.1}
+TS = {"method": "ts", "criterion": "nll", "parameters": {"gamma": 0.0, "temperature": 2.0}, "score": 0.1}
 
 
 def logits_for(predicted):
