@@ -66,7 +66,7 @@ def examples(sources: Sources) -> Figure:
             true, said = names[labels[place]], names[predicted[0, place]]
             upper.set_title(true if true == said else f"{true}, taken for {said}", loc="center", fontsize=8.5)
             confidences = [
-                (_confidence(logits[place]), float(calibrator.predict_proba(logits[[place]]).max()))
+                (_top_probability(logits[place]), float(calibrator.predict_proba(logits[[place]]).max()))
                 for logits, calibrator in (found[loss] for loss in losses)
             ]
             _dumbbells(lower, losses, confidences)
@@ -88,7 +88,7 @@ def example_places(predicted: NDArray, labels: NDArray) -> tuple[NDArray[np.int6
     return np.flatnonzero(alike & correct)[:SHOWN], np.flatnonzero(alike & ~correct)[:SHOWN]
 
 
-def _confidence(logits: NDArray) -> float:
+def _top_probability(logits: NDArray) -> float:
     """Return the largest probability of softmax(logits), logits (k,)."""
     return float(1 / np.exp(logits.astype(np.float64) - logits.max()).sum())
 
