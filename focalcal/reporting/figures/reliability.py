@@ -163,7 +163,7 @@ def diagrams_by_loss(
         ticks = [0, 0.5, 1]
         upper.set(title=loss_label(loss), xlim=(0, 1.03), ylim=(0, 1.03), xticks=ticks, yticks=ticks)
         # The same scale everywhere: shares can be compared between diagrams and figures.
-        lower.set(yscale="log", ylim=(0.05, 100), xlabel="confidence")
+        lower.set(yscale="log", ylim=(0.05, 160), xlabel="confidence")
         lower.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         lower.tick_params(labelbottom=True)
         lower.tick_params(which="minor", left=False)
