@@ -54,9 +54,8 @@ class MadeResults:
             writer.writerow(RUN_COLUMNS)
             for run in self.grid:
                 status = "diverged" if run.path in self.failed else "ok"
-                writer.writerow(
-                    [run.dataset, run.model, run.loss, run.seed, 3, status, "cpu", 1.5, "abc", ""]
-                )
+                identity = [run.dataset, run.model, run.loss, run.seed, 3, status, "cpu", 1.5, "abc", ""]
+                writer.writerow([*identity, "", 0.01, 15, 10, "0.01 5 0.01", "-0.5 1"])
         for dataset in self.grid.datasets:
             record = {
                 "dataset": dataset,
