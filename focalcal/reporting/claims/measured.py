@@ -76,13 +76,13 @@ def fts_lower_share(runs: Measurements) -> Found:
 def fts_accuracy_change(runs: Measurements) -> Found:
     """Return the largest change of accuracy by FTS instead of TS."""
     pair = runs.pair(("fts", "adaece", "accuracy"), ("ts", "adaece", "accuracy"))
-    return _largest((pair["first"] - pair["second"]).abs(), "accuracy of FTS against TS")
+    return _largest_value((pair["first"] - pair["second"]).abs(), "accuracy of FTS against TS")
 
 
 def fts_log_loss_rise(runs: Measurements) -> Found:
     """Return the largest rise of log-loss by FTS instead of TS, both chosen by equal-mass ECE."""
     pair = runs.pair(("fts", "adaece", "nll"), ("ts", "adaece", "nll"))
-    return _largest(pair["first"] - pair["second"], "rise of log-loss in nats, both chosen by ECE")
+    return _largest_value(pair["first"] - pair["second"], "rise of log-loss in nats, both chosen by ECE")
 
 
 def line_search_rise(runs: Measurements) -> Found:
@@ -142,7 +142,9 @@ def relation_error(runs: Measurements) -> Found:
         if found is not None:
             errors[loss] = found
     values = pd.Series(errors, dtype=float)
-    return _largest(values, "relative error of T, mean over seeds, from the line through the other gammas")
+    return _largest_value(
+        values, "relative error of T, mean over seeds, from the line through the other gammas"
+    )
 
 
 def focal_below_ce(runs: Measurements, method: str, criterion: str, metric: str) -> Found:
@@ -179,14 +181,14 @@ def difference(runs: Measurements, loss: str, others: str, method: str, criterio
 def psi_error_change(runs: Measurements) -> Found:
     """Return the largest change of test error by Psi."""
     pair = runs.pair(("psi", "", "error"), ("none", "", "error"))
-    return _largest((pair["first"] - pair["second"]).abs(), "change of test error by Psi")
+    return _largest_value((pair["first"] - pair["second"]).abs(), "change of test error by Psi")
 
 
 def cell_difference(runs: Measurements, paper: str, metric: str) -> Found:
     """Return the largest absolute difference from a paper's printed cells of a metric."""
     cells = _joined_cells(runs, paper, metric)
     words = f"largest difference from {len(cells)} printed cells"
-    return _largest((cells["mean"] - cells["value"]).abs(), words)
+    return _largest_value((cells["mean"] - cells["value"]).abs(), words)
 
 
 def cells_within(runs: Measurements, paper: str, metric: str) -> Found:
@@ -268,7 +270,7 @@ def _share(holds: pd.Series, words: str) -> Found:
     return float(holds.mean()), detail, len(holds)
 
 
-def _largest(values: pd.Series, words: str) -> Found:
+def _largest_value(values: pd.Series, words: str) -> Found:
     """Return the largest of the losses' values and whose it is."""
     if values.empty:
         return None
