@@ -177,7 +177,7 @@ def check_temperatures(temperatures: ArrayLike) -> None:
 def _sorted_samples(
     logits: NDArray[np.float64], labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """Return drops (k-1, n), gaps, label gaps and misclassified as `kernels.surfaces.fill_surfaces` has them."""
+    """Return drops, gaps, label gaps and misclassified as `kernels.surfaces.fill_surfaces` has them."""
     rows = np.arange(len(labels))
     misclassified = (logits.argmax(axis=1) != labels).astype(np.float64)
     ranked = np.sort(logits, axis=1)[:, ::-1]
