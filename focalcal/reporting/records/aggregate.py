@@ -14,7 +14,11 @@ from focalcal.workflow.provenance import code_digests
 
 METRIC_HEADER = ",".join(COLUMNS)
 # The first four columns of the metrics identify a run.
-RUN_COLUMNS = (*COLUMNS[:4], "epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id")
+RUN_COLUMNS = (
+    *COLUMNS[:4],
+    *("published", "epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id"),
+)
+"""`published` is the collection of published networks that a run belongs to, if any."""
 STAGES = ("calibration", "recovery")
 MOST_SHOWN = 5
 Records = dict[Run, dict[str, Any]]

@@ -1,0 +1,40 @@
+"""Temperature scaling as Mukhoti et al. (2020) do it, whatever grid and bins are configured."""
+
+from dataclasses import dataclass, field
+
+from focalcal.calibration.calibrators import FocalMap
+from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.objective import Objective
+from focalcal.calibration.search import Fit, grid_search, temperature_grid
+
+M20_TEMPERATURES = temperature_grid(0.1, 10.0, 0.1)
+"""The grid of M20 section 6."""
+
+
+@calibrator(
+    id="ts-m20",
+    label="TS, M20's grid",
+    full_label="temperature scaling on M20's grid",
+    criteria=("ece", "adaece"),
+    shown=False,
+    compared_with=(),
+)
+@dataclass(eq=False)
+class M20TemperatureScaling(FocalMap):
+    """Method `ts-m20`: T from 0.1 to 10 in steps of 0.1, by ECE or by AdaECE with M20's bins (M20 Sec. 6).
+
+    Parameters
+    ----------
+    criterion : {"ece", "adaece"}
+        What is minimised on validation data.
+    """
+
+    criterion: str = "ece"
+    adaece: str = field(default="authors", init=False)
+
+    def _search(self, objective: Objective) -> Fit:
+        if objective.adaece != self.adaece:
+            objective = Objective(
+                objective.logits, objective.labels, objective.bins, self.adaece, objective.threads
+            )
+        return grid_search(objective, self.criterion, (0.0,), M20_TEMPERATURES)
