@@ -1,6 +1,6 @@
-"""Temperature scaling as Mukhoti et al. (2020) do it, whatever grid and bins are configured."""
+"""Temperature scaling on the grid of Mukhoti et al. (2020), whatever grid is configured."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.catalogue import calibrator
@@ -21,7 +21,7 @@ M20_TEMPERATURES = temperature_grid(0.1, 10.0, 0.1)
 )
 @dataclass(eq=False)
 class M20TemperatureScaling(FocalMap):
-    """Method `ts-m20`: T from 0.1 to 10 in steps of 0.1, by ECE or by AdaECE with M20's bins (M20 Sec. 6).
+    """Method `ts-m20`: temperature scaling with T from 0.1 to 10 in steps of 0.1 (M20 section 6).
 
     Parameters
     ----------
@@ -30,11 +30,6 @@ class M20TemperatureScaling(FocalMap):
     """
 
     criterion: str = "ece"
-    adaece: str = field(default="authors", init=False)
 
     def _search(self, objective: Objective) -> Fit:
-        if objective.adaece != self.adaece:
-            objective = Objective(
-                objective.logits, objective.labels, objective.bins, self.adaece, objective.threads
-            )
         return grid_search(objective, self.criterion, (0.0,), M20_TEMPERATURES)

@@ -16,7 +16,7 @@ METRIC_HEADER = ",".join(COLUMNS)
 # The first four columns of the metrics identify a run.
 RUN_COLUMNS = (
     *COLUMNS[:4],
-    *("published", "epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id"),
+    *("epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id", "published"),
 )
 """`published` is the collection of published networks that a run belongs to, if any."""
 STAGES = ("calibration", "recovery")

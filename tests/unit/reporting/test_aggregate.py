@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from focalcal.calibration.catalogue import MODULES
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_json
@@ -28,6 +29,7 @@ class Finished:
             **merged_config(),
             "runs": [{**block, "recipe": "quickstart"}],
             "logits": {"mine": entry},
+            "published": [],
         }
         self.results = folder / "results"
         write_json(self.results / "data" / "gauss-3.json", {"checksum": "0"})
@@ -45,7 +47,8 @@ class Finished:
         else:
             specs["import_logits"] = self.grid.import_spec(run)
         for rule, spec in specs.items():
-            origin = made_by(spec, f"workflow_scripts/{rule}.py")
+            modules = MODULES if rule in {"calibrate", "recover"} else ()
+            origin = made_by(spec, f"workflow_scripts/{rule}.py", *modules)
             write_json(self.path(run.path, rule), {"status": "ok", "data_checksum": "0", **origin})
         for stage in ("calibration", "recovery"):
             identity = [run.dataset, run.model, run.loss, str(run.seed)]
