@@ -77,8 +77,8 @@ def import_spec(wildcards):
 
 
 def imported_file(wildcards):
-    """Return the user's own file of logits."""
-    return GRID.import_spec(run_of(wildcards))["path"]
+    """Return the user's own file of logits: one, or none for a published network."""
+    return GRID.import_files(run_of(wildcards))
 
 
 def calibration_spec(wildcards):

@@ -69,7 +69,7 @@ rule dump_logits:
 
 
 rule import_logits:
-    """Logits of a model trained elsewhere, checked and converted to the form that trained runs have."""
+    """Logits of a model trained elsewhere, the user's or a published one, in the form that trained runs have."""
     input:
         file=imported_file,
     output:

@@ -26,6 +26,7 @@ SOURCES = (
 
 # Two losses and two seeds on a few hundred points: every stage does real work, and the whole takes seconds.
 TINY = {
+    "published": [],
     "runs": [
         {
             "datasets": ["gauss-3"],
@@ -118,6 +119,7 @@ def copy_sources(target):
 def make_tiny(config):
     """Shrink the default configuration to two losses and two seeds on a few hundred points."""
     config["runs"] = TINY["runs"]
+    config["published"] = TINY["published"]
     config["datasets"] = TINY["datasets"]
     config["calibration"].update(TINY["calibration"])
     config["recipes"] = {"tiny": tiny_recipe()}

@@ -47,11 +47,11 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 @dataclass(frozen=True)
 class Imported:
-    """Logits read from a user's file."""
+    """Logits of a model trained elsewhere."""
 
     logits: RunLogits
     checksum: str
-    """SHA-256 of the file."""
+    """SHA-256 of the file that they were read from; of several files, that of the test logits."""
     warnings: tuple[str, ...] = ()
     """What the user should know about the file, one sentence each."""
 

@@ -167,6 +167,12 @@ def adaece(probs: Probs, labels: ArrayLike, bins: int = 15, variant: str = "spli
     return ece(probs, labels, bins, "mass", variant)
 
 
+@metric(label="AdaECE, M20's bins", factor=100, decimals=2)
+def adaece_authors(probs: Probs, labels: ArrayLike, bins: int = 15) -> float:
+    """Return AdaECE with the bins of M20's released code, as its tables print it."""
+    return ece(probs, labels, bins, "mass", "authors")
+
+
 @metric(label="MCE", factor=100, decimals=2)
 def mce(
     probs: Probs, labels: ArrayLike, bins: int = 15, binning: str = "width", variant: str = "split"

@@ -23,7 +23,11 @@ COLUMNS = (
     "gammas",
     "images_per_second",
 )
-"""Columns of `history.csv`; a cell is empty where a quantity was not measured."""
+"""Columns of `history.csv`; a cell is empty where a quantity was not measured.
+
+Those of the training split are running averages: each sample is predicted once, augmented and in training
+mode, before the step that it takes part in. Other splits are measured after the epoch, in evaluation mode.
+"""
 FINAL_METRICS = ("train_loss", "train_error", "val_loss", "val_nll", "val_error", "val_ece", "val_adaece")
 ECE_BINS = 15
 SNAPSHOT_BINS = 25

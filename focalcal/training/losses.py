@@ -107,7 +107,7 @@ def dual_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
 
 
 def proper_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return the proper part L* of the focal loss, (n,): focal loss of Psi^-1(softmax) (K24, Thm 1)."""
+    """Return the proper part L* of the focal loss, (n,): focal loss of Psi^-1(softmax) (K24 Prop. 4)."""
     if context.gamma == 0:
         return cross_entropy(logits, labels, context)
     return proper_focal_values(logits, labels, context.gamma)

@@ -1,7 +1,7 @@
 """The proper part of the focal loss, as a training loss: focal loss of Psi^-1(softmax), with its gradient.
 
 K24 splits the focal loss into a confidence-raising map and a proper loss: l_gamma(u) = L*(Psi(u)). Training
-on L* needs u = Psi^-1(q) for the network's q. With x = log u and H(x) = log h(u) (h = u / phi, C21 Eq. 11), u
+on L* needs u = Psi^-1(q) for the network's q. With x = log u and H(x) = log h(u) (h = u / phi, C21 Eq. 13), u
 solves H(x_k) = log q_k + c with sum u = 1: K + 1 equations whose Jacobian is an arrow, so that one Newton
 step costs as much as evaluating them. The top class is stored as log(1 - u), the others as log u: both stay
 accurate at any confidence. All computations use float64.

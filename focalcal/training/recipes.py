@@ -96,7 +96,8 @@ class Recipe(Section):
     history_test: bool = False
     """Whether history.csv also follows the test set (M20 Figs 1 and 3); nothing is chosen by it."""
     snapshot_epochs: Annotated[tuple[Count, ...], UNIQUE] = ()
-    """Epochs, counted from 1, after which run.json keeps the training set's reliability bins (M20 Fig. 2)."""
+    """Epochs, counted from 1, after which run.json keeps the training set's reliability bins (M20 Fig. 2), of
+    the predictions that were made during the epoch, in training mode."""
     gamma_thresholds: tuple[Probability, Probability] = (0.2, 0.5)
     """Probabilities of the true class at which the gamma of flsd-53 and flsd-532 falls (M20 text 0.19, code
     0.2)."""

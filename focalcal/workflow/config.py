@@ -12,6 +12,7 @@ from annotated_types import Ge, Gt, Le, Len, MinLen
 from focalcal.calibration.catalogue import CRITERIA, LARGEST_GAMMA, SMALLEST_GAMMA, SMALLEST_TEMPERATURE
 from focalcal.common.constraints import UNIQUE, OpenShare, Positive, SchemaKeyword, Section, Seed
 from focalcal.common.samples import FEWEST_SAMPLES
+from focalcal.data.networks import collection_names
 from focalcal.theory.settings import TheorySettings
 from focalcal.training.recipes import Recipe
 
@@ -215,3 +216,5 @@ class Config(Section):
     theory: TheorySettings
     report: ReportSection
     plan: PlanSection
+    published: Annotated[tuple[Literal[*collection_names()], ...], UNIQUE] = ()
+    """Collections of published networks whose logits join calibration like any run."""

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.common.errors import UserError
-from focalcal.data import registry
+from focalcal.data import networks, registry
 from focalcal.training.catalogue import training_gamma
 from focalcal.training.recipes import Recipe, recipe_from_dict
 from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
 from focalcal.workflow.config_checks import check_logits_files, check_runs, check_sections
 from focalcal.workflow.validation import SCHEMA_FILE, check_against_schema
 
-RUN_SECTIONS = ("runs", "logits", "datasets", "recipes", "calibration", "recovery")
+RUN_SECTIONS = ("runs", "logits", "published", "datasets", "recipes", "calibration", "recovery")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class Run:
     seed: int
     recipe: str | None = None
     imported: str | None = None
+    """Name of the logits that it stands for; None if it is trained here."""
+    published: str | None = None
+    """Collection of published networks that it belongs to."""
 
     @property
     def path(self) -> str:
@@ -104,7 +107,13 @@ class Grid:
 
     def import_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one set of imported logits."""
+        if run.published is not None:
+            return networks.find_network(run.imported).spec
         return {"name": run.imported, **asdict(LogitsEntry(**self._config["logits"][run.imported]))}
+
+    def import_files(self, run: Run) -> list[str]:
+        """Return the user's own file of logits; none for a published network, known by its checksums."""
+        return [] if run.published is not None else [self.import_spec(run)["path"]]
 
     def calibration_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's calibration."""
@@ -131,7 +140,7 @@ class Grid:
 
     def runs_spec(self) -> dict[str, Any]:
         """Return the sections that define the runs, from which `Grid` makes an equal grid."""
-        return {section: self._config[section] for section in RUN_SECTIONS}
+        return {name: self._config[name] for name in RUN_SECTIONS if name in self._config}
 
 
 def build_grid(config: Mapping[str, Any], root: Path, *, read_own_files: bool = False) -> Grid:
@@ -153,7 +162,7 @@ def build_grid(config: Mapping[str, Any], root: Path, *, read_own_files: bool = 
 
 
 def _runs_of(config: Mapping[str, Any]) -> list[Run]:
-    """Return the product of each block's lists, then the runs that stand for the user's own logits."""
+    """Return the product of each block's lists, then the user's own logits, then published networks."""
     trained = [
         Run(*identity, recipe=block["recipe"])
         for block in config["runs"]
@@ -163,21 +172,27 @@ def _runs_of(config: Mapping[str, Any]) -> list[Run]:
         Run(entry["dataset"], entry["model"], entry["loss"], entry["seed"], imported=name)
         for name, entry in config["logits"].items()
     ]
-    return trained + imported
+    published = [
+        Run(*identity, imported=network.name, published=collection)
+        for collection in config.get("published", ())
+        for network in networks.networks_of(collection)
+        for identity in [(network.dataset, network.model, network.loss, network.seed)]
+    ]
+    return trained + imported + published
 
 
 def _check_unique(runs: list[Run]) -> None:
     """Raise a UserError if two blocks or logits describe the same run, or if there are no runs."""
     if not runs:
         raise UserError(
-            "config keys 'runs' and 'logits' are both empty; allowed: at least one run; add a block to "
-            "`runs` or a file to `logits`"
+            "config keys 'runs', 'logits' and 'published' are all empty; allowed: at least one run; add a "
+            "block to `runs`, a file to `logits` or a collection to `published`"
         )
     repeated = [path for path, count in Counter(run.path for run in runs).items() if count > 1]
     if repeated:
         raise UserError(
-            f"config keys 'runs' and 'logits' describe the run {repeated[0]} more than once; "
-            f"allowed: each dataset, model, loss and seed once; keep it in one block only"
+            f"config keys 'runs', 'logits' and 'published' describe the run {repeated[0]} more than once; "
+            f"allowed: each dataset, model, loss and seed once; keep it in one place only"
         )
 
 

@@ -55,7 +55,7 @@ class MadeResults:
             for run in self.grid:
                 status = "diverged" if run.path in self.failed else "ok"
                 identity = [run.dataset, run.model, run.loss, run.seed, 3, status, "cpu", 1.5, "abc", ""]
-                writer.writerow([*identity, "", 0.01, 15, 10, "0.01 5 0.01", "-0.5 1"])
+                writer.writerow([*identity, "", "", 0.01, 15, 10, "0.01 5 0.01", "-0.5 1"])
         for dataset in self.grid.datasets:
             record = {
                 "dataset": dataset,
@@ -213,4 +213,4 @@ def make_config(blocks):
     """Return the default configuration with other runs."""
     config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
     config |= yaml.safe_load((ROOT / "configs" / "recipes.yaml").read_text("utf-8"))
-    return config | {"runs": blocks, "logits": {}}
+    return config | {"runs": blocks, "logits": {}, "published": []}

@@ -33,7 +33,7 @@ class Setting:
     imported_on: Sequence[str] = ()
     """Datasets on which networks trained elsewhere count as trained like the paper's."""
     origin: str = ""
-    """`imported` or `trained`: only networks from elsewhere, or only those trained here."""
+    """`published` or `trained`: only published networks, or only those trained here."""
     seeds: int = 1
     bins: int | None = None
     recovery_bins: int | None = None
@@ -49,7 +49,7 @@ class Setting:
             reason
             for reason, holds in (
                 ("trained elsewhere", imported and self.origin == "trained"),
-                ("trained here", not imported and self.origin == "imported"),
+                ("not a published network", self.origin == "published" and not run.get("published")),
                 (f"not on {', '.join(self.epochs)}", self.epochs and run["dataset"] not in self.epochs),
                 (f"not one of {', '.join(self.models)}", self.models and run["model"] not in self.models),
                 ("not a convolutional network", self.convolutional and run["model"] in FEATURE_MODELS),

@@ -17,7 +17,7 @@ METRIC_HEADER = ",".join(COLUMNS)
 RUN_COLUMNS = (
     *COLUMNS[:4],
     *("epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id"),
-    *("imported", "train_error", "bins", "recovery_bins", "temperature_grid", "gamma_grid"),
+    *("imported", "published", "train_error", "bins", "recovery_bins", "temperature_grid", "gamma_grid"),
 )
 """What a run is, how it ended and where it ran; then what decides whether a paper's statement is about it."""
 STAGES = ("calibration", "recovery")

@@ -17,6 +17,8 @@ RESULT_FILES = ("k24_table1.csv", "m20_tables.csv")
 DIVISORS = {"percent": 100, "nats": 1}
 Published = dict[tuple[str, ...], pd.Series]
 """Printed cells by (paper, dataset, model, loss, method, criterion, metric)."""
+M20_NAMES = {"ts": "ts-m20", "adaece": "adaece_authors"}
+"""The method and the metric that are computed as M20 did."""
 CELL = ["paper", "dataset", "model", "loss", "method", "criterion", "metric"]
 
 
@@ -64,9 +66,23 @@ def unique_cells(results: pd.DataFrame) -> pd.DataFrame:
     return distinct.reset_index(drop=True)
 
 
+def as_measured(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return cells under the method and metric that measure them as the paper did.
+
+    M20's temperatures and equal-mass bins are its own, whatever is configured for `ts` and `adaece`.
+    """
+    in_m20 = cells["paper"] == "M20"
+    names = cells.loc[in_m20, ["method", "metric"]].replace(M20_NAMES)
+    return cells.assign(**{name: cells[name].where(~in_m20, names[name]) for name in names})
+
+
 def printed_cells() -> Published:
-    """Return every distinct printed number for look-up by cell."""
-    cells = unique_cells(load_results())
+    """Return every distinct printed number for look-up by cell, named as it is measured.
+
+    M20 does not say which definition of MMCE it used: its cells are those of both.
+    """
+    cells = as_measured(unique_cells(load_results()))
+    cells = pd.concat([cells, cells[cells["loss"] == "mmce"].assign(loss="mmce-authors")])
     return {tuple(row[name] for name in CELL): row for _, row in cells.iterrows()}
 
 

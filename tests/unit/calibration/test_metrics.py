@@ -178,7 +178,7 @@ def test_shared_predictions_give_what_each_function_returns_for_arrays(name, var
     shared = Predictions.from_logs(log_probs, labels)
     for other in METRICS:  # whatever was computed before
         metrics.metric_value(other, shared, 10, variant)
-    options = {"bins": 10} if name in {"ece", "adaece", "mce", "classwise_ece"} else {}
+    options = {"bins": 10} if name in {"ece", "adaece", "adaece_authors", "mce", "classwise_ece"} else {}
     options |= {"variant": variant} if name == "adaece" else {}
     expected = getattr(metrics, name)(np.exp(log_probs), labels, **options)
     value = metrics.metric_value(name, shared, 10, variant)

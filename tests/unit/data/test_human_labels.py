@@ -6,6 +6,7 @@ import pytest
 
 from focalcal.common.errors import UserError
 from focalcal.data.human_labels import obtain_human_labels
+from focalcal.data.networks import networks_of
 from focalcal.recovery.human import read_distributions, read_human_labels
 from tests.unit.data.test_download import CONTENT
 
@@ -70,10 +71,9 @@ def test_the_real_file_against_the_real_labels(quick, tmp_path):
     """CIFAR-10H itself; the labels come from a model's logits, in canonical test order."""
     reference = os.environ.get("FOCALCAL_REFERENCE_DATA")
     human = Path(reference or "/nonexistent") / "human" / "cifar10h.npz"
-    logits = Path(reference or "/nonexistent") / "logits" / "cifar10_resnet50_flsd53.npz"
-    if not (human.is_file() and logits.is_file()):
-        pytest.skip("FOCALCAL_REFERENCE_DATA is not set, or lacks the files")
-    labels = np.load(logits)["test_labels"]
+    if not human.is_file():
+        pytest.skip("FOCALCAL_REFERENCE_DATA is not set, or lacks the file")
+    labels = np.load(networks_of("kull2019-cifar10")[0].shipped_file)["test_labels"]
     values = np.load(human)["probs"]
     (tmp_path / "cifar10").mkdir()
     np.save(tmp_path / "cifar10" / "probs.npy", values)

@@ -43,7 +43,7 @@ def checks_of(name, *rows, setting=ANY, changes=None, surfaces=(), histories=())
 
 @cache
 def cells():
-    return published.unique_cells(published.load_results())
+    return published.as_measured(published.unique_cells(published.load_results()))
 
 
 def check_of(*arguments, **settings):
@@ -285,7 +285,7 @@ def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
         for place in ({"dataset": "cifar10", "model": "resnet50"},)
         for loss, score in {**losses, "flsd-53": 0.14}.items()
         for method, criterion in fits
-        for metric in ("accuracy", "error", "nll", "ece", "adaece", "mce", "s99_share")
+        for metric in ("accuracy", "error", "nll", "ece", "adaece", "adaece_authors", "mce", "s99_share")
         for seed in (1, 2)
     ]
     columns = {"val_nll_incorrect": 1.0, "val_entropy_incorrect": 1.0, "last_layer_weight_norm": 1.0}

@@ -34,8 +34,9 @@ STORED = """cifar10,resnet50,ce,0,none,,0,1,test,ece,0.04
 cifar10,resnet50,ce,1,none,,0,1,test,ece,0.05
 cifar10,resnet50,ce,0,none,,0,1,test,error,0.06
 cifar10,resnet50,ce,1,none,,0,1,test,error,0.05
-cifar10,resnet50,ce,0,ts,ece,0,2.4,test,ece,0.012
-cifar10,resnet50,ce,1,ts,ece,0,2.6,test,ece,0.014
+cifar10,resnet50,ce,0,ts-m20,ece,0,2.4,test,ece,0.012
+cifar10,resnet50,ce,1,ts-m20,ece,0,2.6,test,ece,0.014
+cifar10,resnet50,ce,0,ts-m20,adaece,0,2.5,test,adaece_authors,0.02
 cifar10,resnet50,ce,0,ts,nll,0,1.5,test,nll,0.15
 cifar10,resnet50,ce,1,ts,nll,0,1.7,test,nll,0.19
 cifar10,resnet50,ce,0,ts,adaece,0,1.6,test,adaece,0.011
@@ -230,7 +231,7 @@ class TestM20:
     def test_a_model_that_m20_does_not_have(self, single):
         table = build("m20_ece", metrics=single)
         assert texts(table) == [["gauss-3", "mlp", "ours", "1", "20.00", ""]]
-        assert not any("M20" in note for note in table.notes)
+        assert not any("M20 prints" in note for note in table.notes)
 
     def test_log_loss_is_shown_in_m20s_unit(self, tmp_path):
         table = build("m20_nll", metrics=metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,nll,0.1234567\n"))
@@ -242,10 +243,24 @@ class TestM20:
         made = {name: build(f"m20_{name}", metrics=stored) for name in names}
         assert [name for name in names if made[name] is not None] == ["ece", "adaece", "error"]
 
+    def test_both_definitions_of_mmce_stand_above_the_printed_numbers(self, tmp_path):
+        rows = "".join(
+            f"cifar10,resnet50,{loss},1,ts-m20,ece,0,2.6,test,ece,{ece}\n"
+            for loss, ece in (("mmce", 0.02), ("mmce-authors", 0.013))
+        )
+        table = build("m20_ece", metrics=metrics_of(tmp_path, rows))
+        assert [column.span for column in table.columns[4::2]] == ["MMCE", "MMCE, released code"]
+        assert [row[4:] for row in texts(table)] == [
+            ["", "2.00 (T 2.60)", "", "1.30 (T 2.60)"],
+            ["4.56", "1.19 (T 2.60)", "4.56", "1.19 (T 2.60)"],
+            ["", "+0.81", "", "+0.11"],
+        ]
+        assert any(note.startswith("M20 prints one MMCE") for note in table.notes)
+
     @pytest.mark.parametrize("metric", ["ece", "adaece", "error", "nll", "mce"])
     def test_the_published_tables_against_themselves(self, metric):
         cells = published.unique_cells(published.load_results()).query("paper == 'M20' and metric == @metric")
-        table = build(f"m20_{metric}", metrics=as_metrics(cells))
+        table = build(f"m20_{metric}", metrics=as_metrics(published.as_measured(cells)))
         differences = [text for row in texts(table) for text in row[4:] if row[2] == "difference"]
         assert len(table.groups()) == 10
         assert {float(text) for text in differences if text} == {0.0}
@@ -298,8 +313,8 @@ class TestColumns:
 
     def test_printed_numbers_keep_their_digits(self, papers):
         printed = printed_scores(papers, "M20")["_text"]
-        assert printed["cifar10", "resnet50", "mmce", "ts", "ece", "s99_accuracy"] == "100"
-        assert printed["cifar10", "resnet50", "ce", "ts", "ece", "ece"] == "1.35 (T 2.50)"
+        assert printed["cifar10", "resnet50", "mmce", "ts-m20", "ece", "s99_accuracy"] == "100"
+        assert printed["cifar10", "resnet50", "ce", "ts-m20", "ece", "ece"] == "1.35 (T 2.50)"
         row = {"x_mean": 0.9739, "_x_text": "97.39", "_x_note": "doubtful"}
         assert printed_text(row, "x", {"doubtful": " †1"}) == "97.39 †1"
         assert printed_text({"x_mean": math.nan}, "x", {}) == ""

@@ -1,14 +1,11 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
+from focalcal.data.networks import find_network
 from focalcal.reporting.records import published
 from focalcal.training.catalogue import MODELS, parse_loss
 
-REFERENCE = Path(os.environ.get("FOCALCAL_REFERENCE_DATA", "/nonexistent")) / "logits"
 K24_LOSSES = ["ce", "focal-1", "focal-3", "focal-7", "flsd-53", "adafocal"]
 K24_GAMMAS = {-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0}
 M20_PLACES = {
@@ -260,21 +257,16 @@ def test_c21_statements():
 
 
 @pytest.mark.parametrize(
-    ("file", "dataset", "loss", "temperature"),
-    [
-        ("cifar10_resnet50_flsd53", "cifar10", "flsd-53", 1.1),
-        ("cifar100_resnet50_brier", "cifar100", "brier", 1.1),
-    ],
+    ("model", "loss", "temperature"),
+    [("resnet50", "flsd-53", 1.1), ("resnet110-bottleneck", "brier", 1.2), ("wrn-26-10", "flsd-53", 0.9)],
 )
-def test_transcription_matches_the_authors_logits(m20, file, dataset, loss, temperature):
-    """The released models reproduce their cells of Tables 1, 3, 7 and 9-13 to the printed digit."""
-    path = REFERENCE / f"{file}.npz"
-    if not path.exists():
-        pytest.skip("FOCALCAL_REFERENCE_DATA has no such logits")
-    with np.load(path) as arrays:
+def test_transcription_matches_the_published_networks(m20, model, loss, temperature):
+    """Networks reproduce their cells of Tables 1, 3, 7 and 9-13, by definition, to the printed digit."""
+    name = f"mukhoti2020-cifar10/{model}-{loss}"
+    with np.load(find_network(name).shipped_file) as arrays:
         logits, labels = arrays["test_logits"].astype(float), arrays["test_labels"]
     cells = published.unique_cells(m20)
-    cells = cells[(cells["dataset"] == dataset) & (cells["model"] == "resnet50") & (cells["loss"] == loss)]
+    cells = cells[(cells["dataset"] == "cifar10") & (cells["model"] == model) & (cells["loss"] == loss)]
     for method, scale in (("none", 1.0), ("ts", temperature)):
         for metric, value in hand_scores(logits / scale, labels).items():
             if method == "ts" and metric == "error":
@@ -282,6 +274,17 @@ def test_transcription_matches_the_authors_logits(m20, file, dataset, loss, temp
             criterion = "" if method == "none" else "ece"
             cell = only(cells, method=method, criterion=criterion, metric=metric)
             assert f"{100 * value:.2f}" == cell["printed"], (method, metric)
+
+
+def test_m20_cells_are_named_as_they_are_measured(results, m20):
+    measured = published.as_measured(results)
+    named = measured[measured["paper"] == "M20"]
+    assert set(named["method"]) == {"none", "ts-m20"}
+    assert set(named["metric"]) == {*m20["metric"]} - {"adaece"} | {"adaece_authors"}
+    kept = [name for name in results if name not in {"method", "metric"}]
+    pd.testing.assert_frame_equal(measured[kept], results[kept])
+    others = measured["paper"] != "M20"
+    pd.testing.assert_frame_equal(measured[others], results[others])
 
 
 def hand_scores(logits, labels):

@@ -79,11 +79,13 @@ def test_seeds_are_counted_inside_the_setting():
 
 
 def test_origin():
-    trained, imported = run(), run(imported="yes")
-    released = Setting("P released", "", origin="imported")
+    trained, own = run(), run(imported="yes")
+    network = run(imported="yes", published="mukhoti2020-cifar10")
+    released = Setting("P released", "", origin="published")
     here = Setting("P here", "", origin="trained")
-    assert reasons(released, trained, imported) == [["trained here"], []]
-    assert reasons(here, trained, imported) == [[], ["trained elsewhere"]]
+    outside = ["not a published network"]
+    assert reasons(released, trained, own, network) == [outside, outside, []]
+    assert reasons(here, trained, own, network) == [[], ["trained elsewhere"], ["trained elsewhere"]]
 
 
 def test_grids():

@@ -15,11 +15,14 @@ from tests.project import merged_config
 @pytest.mark.parametrize(
     ("overlay", "runs", "datasets"),
     [
-        (None, 42, {"gauss-10", "gauss-3"}),
+        (None, 52, {"gauss-10", "gauss-3"}),
         ("komisarenko2024", 120, {"cifar10", "cifar100", "tinyimagenet"}),
-        ("mukhoti2020", 80, {"cifar10", "cifar100"}),
+        ("mukhoti2020", 88, {"cifar10", "cifar100"}),
         ("charoenphakdee2021", 390, {"gauss-3", "cifar10", "cifar10-s", "svhn"}),
         ("cifar10-cpu", 20, {"cifar10"}),
+        ("cifar10-overfit-cpu", 30, {"cifar10-s"}),
+        ("fashion-mnist-cpu", 30, {"fashion-mnist"}),
+        ("published-networks", 14, set()),
         ("recovery-sweep", 90, {"gauss-3", *(f"gauss-3-{size}" for size in (100, 300, 1000, 10000, 30000))}),
     ],
 )
@@ -31,6 +34,7 @@ def test_shipped_configurations_have_these_runs(overlay, runs, datasets):
 
 def test_each_block_is_a_product():
     config = merged_config()
+    config["published"] = []
     config["runs"] = [
         {
             "datasets": ["gauss-3"],
@@ -61,7 +65,7 @@ def test_a_spec_holds_what_determines_the_run_and_nothing_else():
 
 def specs(config):
     grid = build_grid(config, ROOT)
-    return [(run, json.dumps(grid.training_spec(run))) for run in grid]
+    return [(run, json.dumps(grid.training_spec(run))) for run in grid if run.imported is None]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,7 @@ def test_psi_is_told_the_training_gamma_or_that_there_is_none(tmp_path, loss, ga
     config = merged_config()
     (tmp_path / "logits.npz").touch()
     entry = {"path": str(tmp_path / "logits.npz"), "dataset": "mine", "model": "net", "loss": loss, "seed": 1}
-    config.update(runs=[], logits={"mine": entry})
+    config.update(runs=[], logits={"mine": entry}, published=[])
     grid = build_grid(config, ROOT)
     (run,) = grid
     assert grid.calibration_spec(run)["run"]["gamma"] == gamma
@@ -91,6 +95,26 @@ def test_imported_and_trained_runs_are_told_apart_by_the_whole_path(tmp_path):
     assert not trained.fullmatch("gauss-3/mlp/ce/seed99/run.json")
     # A run whose number only begins like an imported one's is another run.
     assert not imported.fullmatch("gauss-3/mlp/ce/seed9/run.json")
+
+
+def test_published_networks_are_known_by_their_checksums():
+    grid = build_grid(merged_config("published-networks"), ROOT)
+    run = grid["cifar10/resnet110-bottleneck/flsd-53/seed1"]
+    assert (run.published, run.recipe) == ("mukhoti2020-cifar10", None)
+    spec = grid.import_spec(run)
+    assert set(spec) == {"name", "dataset", "model", "loss", "seed", "checksums"}
+    assert set(spec["checksums"]) == {
+        f"{split}_{kind}.npy" for split in ("val", "test") for kind in ("logits", "labels")
+    }
+    assert grid.import_files(run) == []
+    assert grid.trained_paths == []
+
+
+def test_a_published_network_that_is_trained_too_is_refused():
+    config = merged_config("mukhoti2020")
+    config["published"] = ["mukhoti2020-cifar10"]
+    with pytest.raises(UserError, match=r"'published' describe the run cifar10/resnet50/brier/seed1 more"):
+        build_grid(config, ROOT)
 
 
 def test_settings_of_the_report_take_defaults_and_only_what_is_asked():
@@ -144,8 +168,8 @@ def test_the_grid_imports_nothing_heavy():
 
 def test_no_runs_at_all_is_refused():
     config = merged_config()
-    config["runs"] = []
-    with pytest.raises(UserError, match="'runs' and 'logits' are both empty"):
+    config["runs"] = config["published"] = []
+    with pytest.raises(UserError, match="'runs', 'logits' and 'published' are all empty"):
         build_grid(config, ROOT)
 
 
