@@ -71,6 +71,8 @@ class Metric:
     higher_is_better: bool = False
     criterion: bool = False
     """Whether calibrators can be chosen by it on validation data."""
+    reference: bool = False
+    """Whether it tells what another metric would be, so that a lower value is no merit."""
 
     @property
     def heading(self) -> str:
