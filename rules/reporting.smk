@@ -348,6 +348,7 @@ rule report:
         ),
         metrics="results/tables/metrics.csv",
         runs="results/tables/runs.csv",
+        diagnostics=collect("results/diagnostics/{run}.json", run=GRID.paths),
         claims="results/tables/claims.csv",
         tables=LAYOUT.files(TABLES, "html"),
         figures=LAYOUT.files(LAYOUT.products("figure"), "png"),

@@ -57,7 +57,8 @@ class Predictions:
             predictions = cls(np.exp(log_probs), labels)
         # These take the place of logarithms of probabilities that may have rounded to 0.
         predictions.label_logs = log_probs[predictions.rows, predictions.labels]
-        predictions.finite_logs = np.maximum(log_probs, LEAST_LOG)
+        finite = bool(log_probs.min() >= LEAST_LOG)
+        predictions.finite_logs = log_probs if finite else np.maximum(log_probs, LEAST_LOG)
         return predictions
 
     @classmethod
