@@ -90,6 +90,11 @@ class Metric:
         return f"{self.name} (%)" if self.factor == 100 else self.name
 
     @property
+    def difference_decimals(self) -> int:
+        """Return the decimals of differences; those of log-losses are often below 0.001."""
+        return self.decimals + (1 if self.factor == 100 else 2)
+
+    @property
     def difference_unit(self) -> str:
         """Return the unit of differences, with a leading blank."""
         return " points" if self.factor == 100 else ""

@@ -6,7 +6,14 @@ from typing import Any
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS, Metric
-from focalcal.reporting.statistics.arena import LEADING, SECOND, Arena, arena_criterion, arena_of
+from focalcal.reporting.statistics.arena import (
+    LEADING,
+    SECOND,
+    Arena,
+    Contestant,
+    arena_criterion,
+    arena_of,
+)
 from focalcal.reporting.statistics.effects import IDENTICAL, MIXED, Effect
 from focalcal.reporting.statistics.families import (
     ORIGINS,
@@ -16,14 +23,14 @@ from focalcal.reporting.statistics.families import (
     with_origins,
 )
 from focalcal.reporting.statistics.tests import HIGHER, LOWER, OPEN, Interval
-from focalcal.reporting.text import count_of, format_number, joined_names
+from focalcal.reporting.text import format_number, joined_names
 
 PHRASES = {
-    LOWER: "FTS is better than TS for {}",
-    HIGHER: "FTS is worse than TS for {}",
-    MIXED: "it depends on the network for {}",
-    OPEN: "no difference is shown for {}",
-    IDENTICAL: "FTS equals TS for {}",
+    LOWER: "FTS is better than TS on networks trained with {}",
+    HIGHER: "FTS is worse than TS on networks trained with {}",
+    MIXED: "it depends on the network if trained with {}",
+    OPEN: "no difference is shown on networks trained with {}",
+    IDENTICAL: "FTS equals TS on networks trained with {}",
 }
 WORDS = {LOWER: "FTS better", HIGHER: "FTS worse"}
 
@@ -52,7 +59,7 @@ def _card(origin: str, effects: Sequence[FamilyEffect], one: Arena | None) -> di
     noun = "setting" if origin == TRAINED else "network"
     columns = _card_columns(effects)
     sentences = [
-        "" if one is None else _use_sentence(one, noun),
+        "" if one is None else _use_sentence(one, effects, noun),
         *(_measure_sentence(effects, *column) for column in columns),
         _selection_sentence(effects),
     ]
@@ -63,7 +70,11 @@ def _card(origin: str, effects: Sequence[FamilyEffect], one: Arena | None) -> di
         "runs": sum(found.effect.runs for found in _of(effects, *columns[0])),
         "text": " ".join(filter(None, sentences)),
         "columns": [
-            {"metric": METRICS[metric].heading, "criterion": METRICS[criterion].name}
+            {
+                "metric": METRICS[metric].heading,
+                "name": METRICS[metric].name,
+                "criterion": METRICS[criterion].name,
+            }
             for metric, criterion in columns
         ],
         "rows": [
@@ -96,14 +107,15 @@ def _card_row(effects: Sequence[FamilyEffect], columns: Iterable[tuple[str, str]
         "runs": leading.effect.runs,
         "cells": [_effect_cell(here[0].effect, METRICS[here[0].metric]) if here else None for here in found],
         "best": METHODS[best].label,
-        "best_text": "" if against is None else _with_interval(against, METRICS[leading.metric]),
+        "best_cell": None if against is None else _effect_cell(against, METRICS[leading.metric]),
     }
 
 
 def _effect_cell(effect: Effect, metric: Metric) -> dict[str, Any]:
     return {
         "value": effect.difference,
-        "text": _with_interval(effect, metric),
+        "difference": _points(effect.difference, metric),
+        "interval": _range(effect.interval, metric),
         "z": format_number(effect.z, 1),
         "verdict": WORDS.get(effect.verdict, effect.verdict),
         "wins": effect.wins,
@@ -111,41 +123,46 @@ def _effect_cell(effect: Effect, metric: Metric) -> dict[str, Any]:
     }
 
 
-def _with_interval(effect: Effect, metric: Metric) -> str:
-    return f"{_points(effect.difference, metric)} ({_range(effect.interval, metric)})"
-
-
 def _points(value: float, metric: Metric) -> str:
-    return format_number(value * metric.factor, metric.decimals + 1, signed=True)
+    return format_number(value * metric.factor, metric.difference_decimals, signed=True)
 
 
 def _range(interval: Interval, metric: Metric) -> str:
     return f"{_points(interval.low, metric)} to {_points(interval.high, metric)}"
 
 
-def _use_sentence(one: Arena, noun: str) -> str:
-    """Return which calibrator ranks first by log-loss and what it is not separated from."""
+def _use_sentence(one: Arena, effects: Iterable[FamilyEffect], noun: str) -> str:
+    """Return which calibrator to use: the first by log-loss, if it beats TS; and what is as good."""
     best, metric = one.contestants[0], METRICS[LEADING]
-    name = METHODS[best.method].label
-    sets = count_of(one.settings, noun)
+    name, number = METHODS[best.method].label, len(one.contestants)
     if one.settings == 1:
-        text = f"{name} has the lowest {metric.name} of {len(one.contestants)} calibrators on {sets}"
+        text = f"{name} has the lowest {metric.name} of {number} calibrators on 1 {noun}"
     else:
         text = (
-            f"{name} ranks first by {metric.name} (mean rank {best.rank:.1f} of {len(one.contestants)} "
-            f"calibrators over {sets})"
+            f"{name} ranks first by {metric.name} (mean rank {best.rank:.1f} of {number} calibrators over "
+            f"{one.settings} {noun}s)"
         )
     if best.comparison is not None:
         text += f"; its difference from TS is {_points(best.comparison.mean_difference, metric)}"
         if best.interval is not None:
             text += f" (95 % interval over {noun}s {_range(best.interval, metric)})"
         text += f", lower on {best.comparison.wins} of {one.settings}"
+    shown = best.method == "ts" or _beats_ts(best, effects)
+    text = f"Use {name}. {text}." if shown else f"No calibrator is shown to beat TS. {text}."
     others = [METHODS[other.method].label for other in one.contestants[1:] if other.joined]
     if one.ranking is None:
-        return f"{text}."
+        return text
     if others:
-        return f"{text}. Nemenyi's test does not separate it from {joined_names(others)}."
-    return f"{text}. Nemenyi's test separates it from all others."
+        return f"{text} Nemenyi's test does not separate it from {joined_names(others)}."
+    return f"{text} Nemenyi's test separates it from all others."
+
+
+def _beats_ts(best: Contestant, effects: Iterable[FamilyEffect]) -> bool:
+    """Return whether a calibrator has a lower log-loss than TS, over networks or on the only one."""
+    if best.interval is not None:
+        return best.interval.high < 0
+    found = [one.best_effects.get("ts") for one in _of(effects, LEADING, LEADING) if one.best == best.method]
+    return any(effect is not None and effect.verdict == LOWER for effect in found)
 
 
 def _measure_sentence(effects: Iterable[FamilyEffect], metric: str, criterion: str) -> str:
@@ -166,6 +183,6 @@ def _selection_sentence(effects: Iterable[FamilyEffect]) -> str:
     if not worse:
         return ""
     return (
-        f"Chosen by {METRICS[SECOND].name}, FTS has a higher {METRICS[LEADING].name} than TS for "
-        f"{joined_names(worse)}: choose its parameters by {METRICS[LEADING].name}."
+        f"Chosen by {METRICS[SECOND].name}, FTS has a higher {METRICS[LEADING].name} than TS on networks "
+        f"trained with {joined_names(worse)}: choose its parameters by {METRICS[LEADING].name}."
     )

@@ -79,12 +79,12 @@ def finer_column(name: str, header: str, *, signed: bool = False) -> Column:
 
 
 def finer_text(row: Row, name: str, *, signed: bool = False) -> str:
-    """Return a number on the scale of the row's `_metric`, with one more decimal than scores have."""
+    """Return a number on the scale of the row's `_metric`, with the decimals of differences."""
     return _finer(row[name], METRICS[row["_metric"]], signed=signed)
 
 
 def scaled_column(name: str, header: str, metric: Metric, *, signed: bool = False) -> Column:
-    """Return the column that shows one number of the frame on a metric's scale, with one more decimal."""
+    """Return the column that shows one number of the frame on a metric's scale, as differences are shown."""
     return Column(header, lambda row: _finer(row[name], metric, signed=signed), name)
 
 
@@ -105,7 +105,9 @@ def p_text(value: float) -> str:
 
 
 def _finer(value: float, metric: Metric, *, signed: bool) -> str:
-    return "" if pd.isna(value) else format_number(value * metric.factor, metric.decimals + 1, signed=signed)
+    if pd.isna(value):
+        return ""
+    return format_number(value * metric.factor, metric.difference_decimals, signed=signed)
 
 
 def score_column(

@@ -1,5 +1,7 @@
 """When does FTS pay? Its effect by family of training losses, by what it is measured and chosen by."""
 
+from functools import partial
+
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS
@@ -9,7 +11,7 @@ from focalcal.reporting.statistics.effects import Effect, sample_comparisons
 from focalcal.reporting.statistics.families import FamilyEffect, family_effects
 from focalcal.reporting.tables.columns import finer_column, finer_text, number_column, p_text
 from focalcal.reporting.tables.table import Column, Row, Table
-from focalcal.reporting.text import MINUS
+from focalcal.reporting.text import MINUS, format_number
 
 EFFECT_NOTES = (
     (
@@ -67,7 +69,7 @@ def when_fts_pays(sources: Sources) -> Table | None:
             number_column("runs_count", "Runs"),
             finer_column("difference_mean", f"FTS {MINUS} TS", signed=True),
             Column("95 % interval", lambda row: _bounds(row, "interval"), "interval_low"),
-            number_column("z_value", "z", "{:.1f}".format),
+            number_column("z_value", "z", partial(format_number, decimals=1)),
             number_column("holm_value", "p (Holm)", p_text),
             Column("Lower / equal / higher", "{wins}/{ties}/{losses}".format_map, "wins"),
             Column("Clear: lower / higher", "{clear_wins}/{clear_losses}".format_map, "clear_wins"),

@@ -211,7 +211,7 @@ class TestFamilies:
         )
         assert column(table, "Measured by") == ["Log-loss"] * 2 + ["Brier score"] * 2 + ["ECE (%)"] * 2
         assert column(table, "Chosen by") == ["log-loss", "ECE"] * 3
-        assert column(table, f"FTS {MINUS} TS")[0] == f"{MINUS}0.0300"
+        assert column(table, f"FTS {MINUS} TS")[0] == f"{MINUS}0.03000"
         assert column(table, "Verdict on FTS") == ["lower"] * 6
         assert csv_rows(table)[0]["z_value"].startswith("-3.0")
         assert build("when_fts_pays", runs=[], diagnostics=[]) is None
@@ -325,12 +325,13 @@ class TestAnswer:
         card = self.card(rows, frame)
         assert card["origin"] == "imported logits"
         assert card["text"] == (
-            f"FTS has the lowest log-loss of 3 calibrators on 1 network; its difference from TS is "
-            f"{MINUS}0.0300, lower on 1 of 1. By log-loss (chosen by log-loss), FTS is better than TS for "
-            "Cross-entropy. By ECE (chosen by ECE), no difference is shown for Cross-entropy."
+            "Use FTS. FTS has the lowest log-loss of 3 calibrators on 1 network; its difference from TS is "
+            f"{MINUS}0.03000, lower on 1 of 1. By log-loss (chosen by log-loss), FTS is better than TS on "
+            "networks trained with Cross-entropy. By ECE (chosen by ECE), no difference is shown on networks "
+            "trained with Cross-entropy."
         )
         (row,) = card["rows"]
-        assert row["cells"][0]["text"] == f"{MINUS}0.0300 ({MINUS}0.0496 to {MINUS}0.0104)"
+        assert row["cells"][0]["interval"] == f"{MINUS}0.04960 to {MINUS}0.01040"
         assert [cell["verdict"] for cell in row["cells"]] == ["FTS better", "no difference shown"]
 
     def test_the_sentence_says_what_the_answer_depends_on(self):
@@ -350,16 +351,28 @@ class TestAnswer:
         )
         text = self.card(rows, frame, published="x")["text"]
         assert (
-            f"By log-loss (chosen by log-loss), FTS is better than TS for Brier; FTS is worse than TS for "
-            f"Focal, varying {GAMMA}; no difference is shown for Cross-entropy. The answer depends on the "
-            "training loss."
+            f"By log-loss (chosen by log-loss), FTS is better than TS on networks trained with Brier; FTS "
+            f"is worse than TS on networks trained with Focal, varying {GAMMA}; no difference is shown on "
+            "networks trained with Cross-entropy. The answer depends on the training loss."
         ) in text
         assert "FTS ranks first by log-loss (mean rank 1.0 of 3 calibrators over 6 networks)" in text
-        assert f"95 % interval over networks {MINUS}0.0100 to {MINUS}0.0100), lower on 6 of 6" in text
+        assert f"95 % interval over networks {MINUS}0.01000 to {MINUS}0.01000), lower on 6 of 6" in text
         assert (
-            f"Chosen by ECE, FTS has a higher log-loss than TS for Cross-entropy; Focal, varying {GAMMA} and "
-            "Brier: choose its parameters by log-loss."
+            f"Chosen by ECE, FTS has a higher log-loss than TS on networks trained with Cross-entropy; Focal, "
+            f"varying {GAMMA} and Brier: choose its parameters by log-loss."
         ) in text
+
+    def test_a_first_rank_that_chance_can_give_is_no_recommendation(self):
+        rows = [*both_ways("a", -0.03, 0.01), *both_ways("b", 0.01, 0.01)]
+        rows += [row | {"metric": "ece"} for row in rows]
+        frame = metrics_frame(
+            [*scores("a", {TS: 0.5, FTS: 0.4, RAW: 0.9}), *scores("b", {TS: 0.5, FTS: 0.49, RAW: 0.4})]
+        )
+        text = self.card(rows, frame)["text"]
+        assert text.startswith(
+            "No calibrator is shown to beat TS. FTS ranks first by log-loss (mean rank 1.5"
+        )
+        assert "Nemenyi's test does not separate it from as trained and TS." in text
 
     def test_without_fts_there_is_no_card(self):
         rows = [compared("a", 0.1, 0.01, method="none")]
