@@ -290,7 +290,7 @@ rule experiment_checks:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/experiment_checks.py", *PUBLISHED),
+        *code_version("workflow_scripts/experiment_checks.py", *PUBLISHED, *CLAIMS),
     shell:
         "python -m workflow_scripts.experiment_checks"
         " --results results"
@@ -329,7 +329,7 @@ rule claims:
         mem_mb=growing(1000),
         runtime=growing(10),
     params:
-        *code_version("workflow_scripts/claims.py", *CLAIMS),
+        *code_version("workflow_scripts/claims.py", *PUBLISHED, *CLAIMS),
     shell:
         "python -m workflow_scripts.claims"
         " --evidence {input.evidence:q}"
