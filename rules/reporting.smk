@@ -313,6 +313,7 @@ rule claims:
             "results/tables/recovery_paradigms.csv",
             "results/tables/recovery_posterior.csv",
             "results/tables/runs.csv",
+            "results/tables/scores.csv",
         ],
     output:
         table=report(

@@ -39,7 +39,7 @@ def run_origin(run: Mapping[str, str]) -> str:
     """Return the origin of a run, given its row of runs.csv."""
     if run.get("published"):
         return PUBLISHED
-    return TRAINED if run["epochs"] else IMPORTED
+    return IMPORTED if run["imported"] else TRAINED
 
 
 def with_origins(frame: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> pd.DataFrame:

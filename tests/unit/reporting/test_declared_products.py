@@ -83,7 +83,7 @@ def results(tmp_path):
     (tmp_path / "tables").mkdir()
     pd.DataFrame(scores, columns=list(COLUMNS)).to_csv(tmp_path / "tables" / "metrics.csv", index=False)
     (tmp_path / "tables" / "runs.csv").write_text(
-        "dataset,model,loss,seed,epochs,status\ndigits,mlp,ce,1,3,ok\n"
+        "dataset,model,loss,seed,imported,status\ndigits,mlp,ce,1,,ok\n"
     )
     for name, content in (
         ("diagnostics/{}.json", '{"comparisons": [], "debiased_ece": {}}'),

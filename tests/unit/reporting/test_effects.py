@@ -60,7 +60,7 @@ def effect(*rows):
 
 def runs_of(rows, **facts):
     keys = {tuple(row[key] for key in RUN) for row in rows}
-    return [dict(zip(RUN, key, strict=True)) | {"epochs": "", **facts} for key in sorted(keys)]
+    return [dict(zip(RUN, key, strict=True)) | {"imported": "yes", **facts} for key in sorted(keys)]
 
 
 class TestPooledEffect:
@@ -152,9 +152,9 @@ def test_families_of_losses(loss, family):
 
 class TestFamilies:
     def test_origins(self):
-        assert run_origin({"published": "kull2019", "epochs": ""}) == "published networks"
-        assert run_origin({"published": "", "epochs": ""}) == "imported logits"
-        assert run_origin({"epochs": "60"}) == "trained here"
+        assert run_origin({"published": "kull2019", "imported": "yes"}) == "published networks"
+        assert run_origin({"published": "", "imported": "yes"}) == "imported logits"
+        assert run_origin({"imported": ""}) == "trained here"
 
     def test_losses_are_judged_apart_and_corrected_together(self):
         rows = [*both_ways("a", -0.03, 0.01, loss="brier"), *both_ways("a", 0.022, 0.01, loss="flsd-53")]
@@ -207,7 +207,7 @@ class TestFamilies:
         run = {"dataset": "d", "model": "a", "loss": "ce", "seed": "1"}
         record = {"run": run, "comparisons": rows}
         table = build(
-            "when_fts_pays", runs=[run | {"epochs": "", "status": "ok"}], diagnostics=[(run, record)]
+            "when_fts_pays", runs=[run | {"imported": "yes", "status": "ok"}], diagnostics=[(run, record)]
         )
         assert column(table, "Measured by") == ["Log-loss"] * 2 + ["Brier score"] * 2 + ["ECE (%)"] * 2
         assert column(table, "Chosen by") == ["log-loss", "ECE"] * 3
@@ -358,7 +358,7 @@ class TestAnswer:
         assert "FTS ranks first by log-loss (mean rank 1.0 of 3 calibrators over 6 networks)" in text
         assert f"95 % interval over networks {MINUS}0.01000 to {MINUS}0.01000), lower on 6 of 6" in text
         assert (
-            f"Chosen by ECE, FTS has a higher log-loss than TS on networks trained with Cross-entropy; Focal, "
+            "Chosen by ECE, FTS has a higher log-loss than TS on networks trained with Cross-entropy; Focal, "
             f"varying {GAMMA} and Brier: choose its parameters by log-loss."
         ) in text
 
