@@ -148,7 +148,8 @@ def _use_sentence(one: Arena, effects: Iterable[FamilyEffect], noun: str) -> str
             text += f" (95 % interval over {noun}s {_range(best.interval, metric)})"
         text += f", lower on {best.comparison.wins} of {one.settings}"
     shown = best.method == "ts" or _beats_ts(best, effects)
-    text = f"Use {name}. {text}." if shown else f"No calibrator is shown to beat TS. {text}."
+    over = "No" if one.settings == 1 else f"Over all {noun}s, no"
+    text = f"Use {name}. {text}." if shown else f"{over} calibrator is shown to beat TS. {text}."
     others = [METHODS[other.method].label for other in one.contestants[1:] if other.joined]
     if one.ranking is None:
         return text

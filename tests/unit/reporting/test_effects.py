@@ -370,7 +370,7 @@ class TestAnswer:
         )
         text = self.card(rows, frame)["text"]
         assert text.startswith(
-            "No calibrator is shown to beat TS. FTS ranks first by log-loss (mean rank 1.5"
+            "Over all networks, no calibrator is shown to beat TS. FTS ranks first by log-loss (mean rank 1.5"
         )
         assert "Nemenyi's test does not separate it from as trained and TS." in text
 
