@@ -91,7 +91,7 @@ def arena_of(frame: pd.DataFrame, criterion: str) -> Arena | None:
                 nll=float(complete[method].mean()),
                 ece=float(second[method].mean()),
                 ece_rank=float(ece_ranks[index]),
-                joined=None if ranking is None else _joined(ranking, best, method),
+                joined=None if ranking is None else _with_best(ranking, best, method),
                 comparison=compared.get(method),
                 interval=None if gaps is None else student_interval(gaps),
                 ece_difference=None if ece_gaps is None else float(ece_gaps.mean()),
@@ -129,5 +129,5 @@ def _gaps(scores: pd.DataFrame, method: str) -> np.ndarray | None:
     return (scores[method] - scores[BASELINE]).to_numpy()
 
 
-def _joined(ranking: Ranking, best: str, method: str) -> bool:
+def _with_best(ranking: Ranking, best: str, method: str) -> bool:
     return method == best or any({best, method} <= set(group) for group in ranking.cliques)

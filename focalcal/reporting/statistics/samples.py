@@ -73,7 +73,7 @@ def score_summands(predictions: Predictions, bins: int) -> NDArray[np.float64]:
 def resample_scores(summands: Sequence[NDArray[np.float64]], resamples: int) -> list[Resampled]:
     """Return the `COMPARED_METRICS`, (3,), of predictors of the same samples, and those of resamples."""
     means = resample_means(summands, resamples)
-    return [Resampled(_scores(found.value), _scores(found.draws)) for found in means]
+    return [Resampled(_metrics_of_means(found.value), _metrics_of_means(found.draws)) for found in means]
 
 
 def compare_resampled(first: Resampled, second: Resampled) -> SampleComparison:
@@ -120,7 +120,7 @@ def _spread(index: NDArray[np.int64], values: NDArray, bins: int) -> NDArray[np.
     return spread
 
 
-def _scores(means: NDArray[np.float64]) -> NDArray[np.float64]:
+def _metrics_of_means(means: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the `COMPARED_METRICS`, (..., 3), from means of the summands, (..., 2 + bins)."""
     eces = np.abs(means[..., 2:]).sum(axis=-1, keepdims=True)
     return np.concatenate([means[..., :2], eces], axis=-1)

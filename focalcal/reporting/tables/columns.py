@@ -80,12 +80,12 @@ def finer_column(name: str, header: str, *, signed: bool = False) -> Column:
 
 def finer_text(row: Row, name: str, *, signed: bool = False) -> str:
     """Return a number on the scale of the row's `_metric`, with the decimals of differences."""
-    return _finer(row[name], METRICS[row["_metric"]], signed=signed)
+    return _as_difference(row[name], METRICS[row["_metric"]], signed=signed)
 
 
 def scaled_column(name: str, header: str, metric: Metric, *, signed: bool = False) -> Column:
     """Return the column that shows one number of the frame on a metric's scale, as differences are shown."""
-    return Column(header, lambda row: _finer(row[name], metric, signed=signed), name)
+    return Column(header, lambda row: _as_difference(row[name], metric, signed=signed), name)
 
 
 def interval_text(metric: Metric, low: str, high: str) -> Callable[[Row], str]:
@@ -94,7 +94,7 @@ def interval_text(metric: Metric, low: str, high: str) -> Callable[[Row], str]:
     def text(row: Row) -> str:
         if pd.isna(row[low]):
             return ""
-        return " to ".join(_finer(row[name], metric, signed=True) for name in (low, high))
+        return " to ".join(_as_difference(row[name], metric, signed=True) for name in (low, high))
 
     return text
 
@@ -104,7 +104,7 @@ def p_text(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _finer(value: float, metric: Metric, *, signed: bool) -> str:
+def _as_difference(value: float, metric: Metric, *, signed: bool) -> str:
     if pd.isna(value):
         return ""
     return format_number(value * metric.factor, metric.difference_decimals, signed=signed)
