@@ -341,6 +341,7 @@ rule claims:
             "results/tables/recovery_paradigms.csv",
             "results/tables/recovery_posterior.csv",
             "results/tables/runs.csv",
+            "results/tables/scores.csv",
         ],
     output:
         table=report(
@@ -376,6 +377,7 @@ rule report:
         ),
         metrics="results/tables/metrics.csv",
         runs="results/tables/runs.csv",
+        diagnostics=collect("results/diagnostics/{run}.json", run=GRID.paths),
         claims="results/tables/claims.csv",
         tables=LAYOUT.files(TABLES, "html"),
         figures=LAYOUT.files(LAYOUT.products("figure"), "png"),

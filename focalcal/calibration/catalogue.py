@@ -71,6 +71,8 @@ class Metric:
     higher_is_better: bool = False
     criterion: bool = False
     """Whether calibrators can be chosen by it on validation data."""
+    reference: bool = False
+    """Whether it tells what another metric would be, so that a lower value is no merit."""
 
     @property
     def heading(self) -> str:
@@ -86,6 +88,11 @@ class Metric:
     def inline(self) -> str:
         """Return the name with its unit."""
         return f"{self.name} (%)" if self.factor == 100 else self.name
+
+    @property
+    def difference_decimals(self) -> int:
+        """Return the decimals of differences; those of log-losses are often below 0.001."""
+        return self.decimals + (1 if self.factor == 100 else 2)
 
     @property
     def difference_unit(self) -> str:

@@ -1,6 +1,7 @@
 """Numbers, counts and names as people read them."""
 
 import re
+from collections.abc import Sequence
 
 MINUS = "\N{MINUS SIGN}"
 MOST_IN_DIGITS = 1e5
@@ -41,3 +42,10 @@ def format_duration(seconds: float) -> str:
 def natural_order(name: str) -> list[str | int]:
     """Return a sort key that puts resnet8 before resnet20 and gauss-3-300 before gauss-3-1000."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def joined_names(names: Sequence[str]) -> str:
+    """Return names as people list them: A; A and B; A, B and C. Names with a comma are set apart by `;`."""
+    separator = "; " if any("," in name for name in names) else ", "
+    *first, last = names
+    return f"{separator.join(first)} and {last}" if first else last

@@ -28,6 +28,14 @@ LABELS = {
 }
 """Families by name; a family that is not listed is called by its id."""
 
+VARYING_GAMMA = f"Focal, varying {GAMMA}"
+FAMILIES = {
+    "focal": f"Focal, fixed {GAMMA}",
+    **dict.fromkeys(("flsd-53", "flsd-532", "focal-sched-532", "focal-sched-531", "adafocal"), VARYING_GAMMA),
+    "mmce-authors": LABELS["mmce"],
+}
+"""Kinds of losses that are judged together; any other is a family by itself, called by its label."""
+
 GAMMA_SHADES = ("#2399CE", "#2C7FD0", "#4263C6", "#5848B4", "#5E2B94", "#45105E")
 """Focal losses with a fixed gamma, from small to large.
 
@@ -67,6 +75,15 @@ def loss_label(loss: str) -> str:
         name = f"{name} {GAMMA} = {parsed.gamma:g}"
         return f"{name}, smoothing {parsed.epsilon:g}" if parsed.epsilon else name
     return f"{name} {parsed.epsilon:g}" if parsed.epsilon else name
+
+
+def loss_family(loss: str) -> str:
+    """Return the family of losses that a loss is judged with; an unknown loss is one by its id."""
+    parsed = known_loss(loss)
+    if parsed is None:
+        return loss
+    name = FAMILIES.get(parsed.kind, LABELS.get(parsed.kind, parsed.kind))
+    return f"{name}, smoothed labels" if parsed.epsilon and parsed.kind != "ls" else name
 
 
 def loss_order(loss: str) -> tuple[int, float, float, str]:

@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Len, MinLen
 
-from focalcal.calibration.catalogue import CRITERIA, LARGEST_GAMMA, SMALLEST_GAMMA, SMALLEST_TEMPERATURE
+from focalcal.calibration.catalogue import (
+    CRITERIA,
+    LARGEST_GAMMA,
+    METRICS,
+    SMALLEST_GAMMA,
+    SMALLEST_TEMPERATURE,
+)
 from focalcal.common.constraints import UNIQUE, OpenShare, Positive, SchemaKeyword, Section, Seed
 from focalcal.common.samples import FEWEST_SAMPLES
 from focalcal.data.networks import collection_names
@@ -177,8 +183,9 @@ class ReportSection(Section):
 
     title: Annotated[str, Len(1, 120)]
     """Title of the report."""
-    metric: Criterion = "ece"
-    """Test score that headline, comparisons and figures are about."""
+    metric: Literal[*METRICS] = "ece"
+    """Test score that comparisons, ranking and figures are about. The report's first page leads with log-loss
+    whatever it is."""
     criterion: Criterion = "ece"
     """What the shown fits of TS and FTS were chosen by on validation data, one of calibration.criteria."""
     resamples: Annotated[int, Ge(100), Le(100_000)] = 1000

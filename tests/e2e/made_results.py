@@ -23,6 +23,12 @@ SETTINGS = {"metric": "ece", "criterion": "ece", "reliability_methods": ["none",
 FITS = (("none", ""), *itertools.product(("ts", "fts"), ("nll", "ece", "adaece")))
 GAMMAS = np.array([0.0, -0.5, 0.5, 1.0])
 TEMPERATURES = np.linspace(0.25, 4.0, 16)
+COMPARISONS = tuple(
+    (*pair, criterion, metric)
+    for pair in (("fts", "ts"), ("none", "ts"), ("ts", "fts"), ("none", "fts"))
+    for criterion in ("nll", "ece", "adaece")
+    for metric in ("nll", "brier", "ece")
+)
 EPOCHS = 4
 BINS = 15
 
@@ -184,7 +190,6 @@ class MadeResults:
         }
         shown = [fit for fit in fits if fit["criterion"] in (None, "ece")]
         grid_temperatures = np.geomspace(0.25, 4, 9)
-        comparison = {"first": 0.02, "second": 0.03, "difference": -0.01, "low": -0.02, "high": 0.005}
         return {
             "run": run,
             "bins": BINS,
@@ -195,7 +200,24 @@ class MadeResults:
                 "temperatures": grid_temperatures.tolist(),
                 "ece": self.rng.uniform(0.01, 0.3, 9).tolist(),
             },
-            "comparisons": [{"metric": metric, **comparison} for metric in ("ece", "nll")],
+            "debiased_ece": {fit["method"]: [0.02, 0.0, 0.03] for fit in shown},
+            "comparisons": [self._comparison(*names) for names in COMPARISONS],
+        }
+
+    def _comparison(self, method, against, criterion, metric):
+        difference = float(self.rng.normal(-0.01, 0.01))
+        return {
+            "method": method,
+            "against": against,
+            "criterion": criterion,
+            "metric": metric,
+            "value": 0.03 + difference,
+            "against_value": 0.03,
+            "difference": difference,
+            "low": difference - 0.01,
+            "high": difference + 0.01,
+            "error": 0.005,
+            "z": difference / 0.005,
         }
 
     def _history(self, run):

@@ -27,7 +27,7 @@ EVALUATORS = {
     if evaluator.__module__ == module.__name__ and not name.startswith("_")
 }
 FOLDER = Path(__file__).with_name("published")
-PAPERS = ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
+PAPERS = ("komisarenko2024", "mukhoti2020", "charoenphakdee2021", "calarena")
 COLUMNS = (
     "id",
     "source",
@@ -126,9 +126,10 @@ def _outside(claim: Claim, evidence: Evidence) -> Finding | None:
     if "dataset" not in where:
         return None
     finding = _evaluated(claim, evidence)
+    loss = "loss_id" if "loss_id" in where else "loss"
     chosen = {
         column: set(where[key] if isinstance(where[key], list) else [where[key]])
-        for column, key in (("dataset", "dataset"), ("model", "model"), ("loss", "loss_id"))
+        for column, key in (("dataset", "dataset"), ("model", "model"), ("loss", loss))
     }
     runs = [run for run in evidence.table(RUNS) if all(run[key] in chosen[key] for key in chosen)]
     reasons = dict.fromkeys(why for _, reasons in outside_reasons(claim.setting, runs) for why in reasons)

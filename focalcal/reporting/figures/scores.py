@@ -54,7 +54,8 @@ def calibration_error(sources: Sources) -> Figure | None:
     if rows.empty:
         return None
     rows = rows.assign(value=rows["value"] * METRICS[sources.metric].factor)
-    label = f"test {METRICS[sources.metric].inline}, lower is better"
+    better = "higher" if METRICS[sources.metric].higher_is_better else "lower"
+    label = f"test {METRICS[sources.metric].inline}, {better} is better"
     drawn, axes = panels_by_loss(rows, label, strips=False, errorbar=_deviation)
     for axis, here in axes:
         _published_points(axis, here, sources.published)

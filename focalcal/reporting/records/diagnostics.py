@@ -1,22 +1,33 @@
 """One run reduced to what figures and sample statistics need: reliability bins, ECE against T, intervals."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import load_calibrator
+from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.metrics import Predictions, reliability_bins, width_index
+from focalcal.calibration.metrics import Predictions, debiased_ece, reliability_bins, width_index
 from focalcal.calibration.run import context_of
-from focalcal.reporting.statistics.tests import compare_samples
+from focalcal.reporting.statistics.samples import (
+    COMPARED_METRICS,
+    compare_resampled,
+    debiased_interval,
+    resample_scores,
+    score_summands,
+)
 
 CURVE_POINTS = 97
 LEAST_CURVE = (0.25, 4.0)
 """Temperatures that every curve spans, so that a narrow search is shown with its surroundings."""
-COMPARED = ("fts", "ts")
+AGAINST = ("ts", "fts")
+"""Methods that every other one is compared with."""
 DIGITS = 7
+FitKey = tuple[str, str | None]
+"""Method and criterion."""
 
 
 def summarise_run(
@@ -25,34 +36,42 @@ def summarise_run(
     """Return a run's diagnostics on test data, JSON-ready; `fits` is its fits.json.
 
     `reliability`: for each method (the fit chosen by `criterion`, else its first) its parameters and, for
-    each equal-width bin, count, mean confidence and accuracy (None if empty). `curve`: ECE of the logits
-    divided by each of `temperatures`, which span all that were searched. `comparisons`: test ECE and log-loss
-    of FTS and TS chosen by `criterion`, their difference and its 95 % interval over test samples.
+    each equal-width bin, count, mean confidence and accuracy (None if empty). `debiased_ece`: for the shown
+    ones, the debiased ECE and its 95 % interval over test samples. `curve`: ECE of the logits divided by each
+    of `temperatures`, which span all that were searched. `comparisons`: each shown method against TS and FTS
+    chosen by the same criterion, see `_comparisons`.
     """
     test, context = logits.test, context_of(fits["spec"])
     chosen = choose_fits(fits["fits"], criterion)
-    predictions = {
-        method: Predictions.from_logs(load_calibrator(fit).predict_log_proba(test.logits), test.labels)
-        for method, fit in chosen.items()
-    }
+    reliability, debiased, summands = [], {}, {}
+    # One fit after the other: the predictions of all would not fit into memory for a thousand classes.
+    for fit in fits["fits"]:
+        method, shown = fit["method"], METHODS[fit["method"]].shown
+        if not shown and fit is not chosen[method]:
+            continue
+        predictions = Predictions.from_logs(load_calibrator(fit).predict_log_proba(test.logits), test.labels)
+        if fit is chosen[method]:
+            identity = {key: fit[key] for key in ("method", "criterion", "parameters")}
+            reliability.append({**identity, **_rounded_bins(predictions, context.bins)})
+        if fit is chosen[method] and shown:
+            interval = debiased_interval(predictions, context.bins, resamples)
+            value = debiased_ece(predictions, test.labels, context.bins)
+            debiased[method] = _rounded((value, interval.low, interval.high))
+        if shown:
+            summands[method, fit["criterion"]] = score_summands(predictions, context.bins)
     temperatures = curve_grid(context.temperatures)
     return {
         "run": dict(fits["run"]),
         "bins": context.bins,
         "criterion": criterion,
         "samples": len(test.labels),
-        "reliability": [
-            {
-                **{key: fit[key] for key in ("method", "criterion", "parameters")},
-                **_rounded_bins(predictions[method], context.bins),
-            }
-            for method, fit in chosen.items()
-        ],
+        "reliability": reliability,
+        "debiased_ece": debiased,
         "curve": {
             "temperatures": _rounded(temperatures),
             "ece": _rounded(ece_curve(test, temperatures, context.bins)),
         },
-        "comparisons": _comparisons(predictions, chosen, criterion, context.bins, resamples),
+        "comparisons": _comparisons(summands, resamples) if summands else [],
     }
 
 
@@ -87,31 +106,33 @@ def ece_curve(split: Split, temperatures: NDArray, bins: int) -> NDArray[np.floa
     return np.array(curve)
 
 
-def _comparisons(
-    predictions: Mapping[str, Predictions],
-    chosen: Mapping[str, Mapping[str, Any]],
-    criterion: str,
-    bins: int,
-    resamples: int,
-) -> list[dict[str, Any]]:
-    """Return FTS against TS on the run's test samples; nothing unless both were fitted by `criterion`."""
-    if any(chosen.get(method, {}).get("criterion") != criterion for method in COMPARED):
-        return []
-    pair = [predictions[method] for method in COMPARED]
-    # A resample draws samples, and their bins stay.
-    binned = [(width_index(one.confidence, bins), one.confidence - one.correct) for one in pair]
-    logs = [(one.label_logs,) for one in pair]
-    by_ece = compare_samples(lambda index, gap: ece_of_bins(index, gap, bins), *binned, resamples=resamples)
-    by_nll = compare_samples(lambda log: -float(log.mean()), *logs, resamples=resamples)
-    return [
-        {
-            "metric": metric,
-            **{name: getattr(found, name) for name in ("first", "second", "difference")},
-            "low": found.interval.low,
-            "high": found.interval.high,
-        }
-        for metric, found in (("ece", by_ece), ("nll", by_nll))
-    ]
+def _comparisons(summands: Mapping[FitKey, NDArray[np.float64]], resamples: int) -> list[dict[str, Any]]:
+    """Return each method against each of `AGAINST` that was fitted by the same criterion, by each metric.
+
+    What is not fitted, such as the model as trained, is compared with the fits of every criterion. A row has
+    both scores, their difference, its 95 % interval and standard error over test samples, and z.
+    """
+    scores = dict(zip(summands, resample_scores(list(summands.values()), resamples), strict=True))
+    rows = []
+    for (against, criterion), (method, own) in product(scores, scores):
+        if against not in AGAINST or method == against or own not in (criterion, None):
+            continue
+        for column, metric in enumerate(COMPARED_METRICS):
+            first, second = scores[method, own][column], scores[against, criterion][column]
+            found = compare_resampled(first, second)
+            numbers = {
+                "value": first.value,
+                "against_value": second.value,
+                "difference": found.difference,
+                **vars(found.interval),
+                "error": found.error,
+                "z": found.z,
+            }
+            rows.append(
+                {"method": method, "against": against, "criterion": criterion, "metric": metric}
+                | dict(zip(numbers, _rounded(numbers.values()), strict=True))
+            )
+    return rows
 
 
 def _rounded_bins(predictions: Predictions, bins: int) -> dict[str, list]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from focalcal.calibration.catalogue import METHODS
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.io import read_json
 from focalcal.reporting.html import render
@@ -15,6 +14,8 @@ from focalcal.reporting.products import PAGES, Layout, Product
 from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.records.sources import SUCCEEDED, Sources, read_runs
 from focalcal.reporting.report.images import InlineImage, read_image
+from focalcal.reporting.statistics.answer import answer_card
+from focalcal.reporting.statistics.effects import sample_comparisons
 from focalcal.reporting.statistics.headline import headline
 from focalcal.workflow.grid import Grid
 
@@ -44,6 +45,8 @@ class Contents:
     config: str
     """The configuration as JSON text."""
     headline: Mapping[str, Any]
+    answer: Sequence[Mapping[str, Any]]
+    """The answer card, one part for each origin of networks."""
     runs: Sequence[Mapping[str, str]]
     """All runs of the configuration: rows of runs.csv with `path` and `message`, then missing ones."""
     datasets: Sequence[tuple[Mapping[str, Any], InlineImage]]
@@ -92,7 +95,10 @@ def read_contents(
     return Contents(
         title=config["report"]["title"],
         config=json.dumps(config, indent=2, ensure_ascii=False),
-        headline=headline(sources.metrics, sources.metric, sources.criterion),
+        headline=headline(sources.metrics, sources.metric),
+        answer=answer_card(
+            sources.metrics, sample_comparisons(sources.diagnostics), sources.runs, sources.criterion
+        ),
         runs=[
             *({**run, "message": records[run["path"]].get("message") or ""} for run in runs),
             *_missing_runs(grid, records),
@@ -117,7 +123,7 @@ def read_contents(
 
 def report_html(contents: Contents) -> str:
     """Return the whole report as one HTML text that refers to no other file."""
-    return render("report.html", report=contents, pages=PAGES, methods=METHODS)
+    return render("report.html", report=contents, pages=PAGES)
 
 
 def _page_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.records.measurements import RUN, rows_of_fits, shown_fits
 from focalcal.reporting.statistics.tests import PairedComparison, Ranking, compare_runs, rank_methods
 
@@ -62,7 +62,8 @@ def ranking_of(frame: pd.DataFrame, metric: str, criterion: str) -> Ranking | No
     blocks, combinations = matrix.shape
     if blocks < 2 or combinations < 3:
         return None
-    return rank_methods(matrix.to_numpy(), list(matrix.columns))
+    losses = -matrix if METRICS[metric].higher_is_better else matrix
+    return rank_methods(losses.to_numpy(), list(matrix.columns))
 
 
 def optimism_by_run(frame: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,7 @@ speaks for `first`. Every random step is seeded; the same arguments give the sam
 
 # scipy.stats is imported where it is used: it takes a second, and the many small jobs do not need it.
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,11 +47,13 @@ class PairedComparison:
     losses: int
     p_value: float
     adjusted_p: float | None = None
+    reachable_p: float | None = None
+    """The least p that runs which all agree could have had: after correction, if the others stay."""
 
     @property
     def smallest_p(self) -> float:
-        """Return the least two-sided p that this many non-tied runs can reach."""
-        return smallest_p(self.wins + self.losses)
+        """Return the least two-sided p that this many non-tied runs can reach, corrected where p is."""
+        return smallest_p(self.wins + self.losses) if self.reachable_p is None else self.reachable_p
 
     @property
     def interval_has_zero(self) -> bool:
@@ -76,16 +78,6 @@ class PairedComparison:
         if self.mean_difference > 0 and self.losses > self.wins:
             return HIGHER
         return OPEN
-
-
-@dataclass(frozen=True)
-class SampleComparison:
-    """A metric of two predictors on one test set: values, difference, interval over test samples."""
-
-    first: float
-    second: float
-    difference: float
-    interval: Interval
 
 
 @dataclass(frozen=True)
@@ -157,34 +149,6 @@ def compare_runs(
     )
 
 
-def compare_samples(
-    metric: Callable[..., float],
-    first: Sequence[np.ndarray],
-    second: Sequence[np.ndarray],
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> SampleComparison:
-    """Return metric(*first) - metric(*second) with a bootstrap interval over the test samples both share.
-
-    `first` and `second` hold the arrays the metric takes (say probabilities (n, k) and labels (n,)), samples
-    along the first axis. Each resample draws the same rows for both and recomputes the metric. The interval
-    is the basic one, 2 d - quantiles: binned calibration errors of a finite sample are biased upwards, most
-    for the better calibrated predictor, and each resample adds that bias again, which the basic interval
-    takes off. Where one predictor is almost perfectly calibrated it still covers less often than it says.
-    """
-    samples = len(first[0])
-    values = float(metric(*first)), float(metric(*second))
-    rng = np.random.default_rng(seed)
-    draws = np.empty(resamples)
-    for index in range(resamples):
-        rows = rng.integers(samples, size=samples)
-        draws[index] = metric(*(a[rows] for a in first)) - metric(*(a[rows] for a in second))
-    difference = values[0] - values[1]
-    low, high = (float(bound) for bound in np.quantile(draws, TAILS))
-    return SampleComparison(*values, difference, Interval(2 * difference - high, 2 * difference - low))
-
-
 def wilcoxon_p(differences: np.ndarray) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test of differences float (n,) against zero.
 
@@ -210,6 +174,22 @@ def wilcoxon_p(differences: np.ndarray) -> float:
     return float(min(1.0, 2 * probabilities[: smaller + 1].sum()))
 
 
+def normal_p(z: float) -> float:
+    """Return the two-sided p-value of a standard normal z."""
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def student_interval(values: np.ndarray, confidence: float = CONFIDENCE) -> Interval | None:
+    """Return Student's t interval of the mean of values float (n,); None for a single one."""
+    from scipy import stats  # noqa: PLC0415
+
+    if len(values) < 2:
+        return None
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    return Interval(float(np.mean(values)) - half, float(np.mean(values)) + half)
+
+
 def smallest_p(runs: int) -> float:
     """Return the least two-sided p a sign-flip test can give with `runs` non-tied pairs: 2^(1 - runs)."""
     return min(1.0, 2.0 ** (1 - runs))
@@ -226,11 +206,17 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
 
 
 def adjust(comparisons: Sequence[PairedComparison]) -> list[PairedComparison]:
-    """Return the comparisons with `adjusted_p` set by Holm's correction over all of them."""
-    adjusted = holm([comparison.p_value for comparison in comparisons])
+    """Return the comparisons with `adjusted_p` and `reachable_p` by Holm's correction over all of them."""
+    p_values = [comparison.p_value for comparison in comparisons]
     return [
-        replace(comparison, adjusted_p=float(p_value))
-        for comparison, p_value in zip(comparisons, adjusted, strict=True)
+        replace(
+            comparison,
+            adjusted_p=float(adjusted),
+            reachable_p=float(
+                holm([*p_values[:index], comparison.smallest_p, *p_values[index + 1 :]])[index]
+            ),
+        )
+        for index, (comparison, adjusted) in enumerate(zip(comparisons, holm(p_values), strict=True))
     ]
 
 

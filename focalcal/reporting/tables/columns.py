@@ -17,6 +17,10 @@ from focalcal.reporting.text import format_number, format_short
 from focalcal.training.appearance import GAMMA
 
 DATASET_MODEL = (Column("Dataset", "dataset", merge=True), Column("Model", "model", merge=True))
+CALIBRATED_NOTE = (
+    "If calibrated: the error to expect of the same confidences on as many samples if each were the chance "
+    "to be correct. Binned errors are never 0."
+)
 BRACKETS_NOTE = (
     f"In brackets the {GAMMA} of the map, or its range over seeds, and the mean temperature over seeds."
 )
@@ -75,9 +79,35 @@ def finer_column(name: str, header: str, *, signed: bool = False) -> Column:
 
 
 def finer_text(row: Row, name: str, *, signed: bool = False) -> str:
-    """Return a number on the scale of the row's `_metric`, with one more decimal than scores have."""
-    metric, value = METRICS[row["_metric"]], row[name]
-    return "" if pd.isna(value) else format_number(value * metric.factor, metric.decimals + 1, signed=signed)
+    """Return a number on the scale of the row's `_metric`, with the decimals of differences."""
+    return _as_difference(row[name], METRICS[row["_metric"]], signed=signed)
+
+
+def scaled_column(name: str, header: str, metric: Metric, *, signed: bool = False) -> Column:
+    """Return the column that shows one number of the frame on a metric's scale, as differences are shown."""
+    return Column(header, lambda row: _as_difference(row[name], metric, signed=signed), name)
+
+
+def interval_text(metric: Metric, low: str, high: str) -> Callable[[Row], str]:
+    """Return the format of an interval on a metric's scale, given the frame's columns of its bounds."""
+
+    def text(row: Row) -> str:
+        if pd.isna(row[low]):
+            return ""
+        return " to ".join(_as_difference(row[name], metric, signed=True) for name in (low, high))
+
+    return text
+
+
+def p_text(value: float) -> str:
+    """Return a p-value with three decimals."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _as_difference(value: float, metric: Metric, *, signed: bool) -> str:
+    if pd.isna(value):
+        return ""
+    return format_number(value * metric.factor, metric.difference_decimals, signed=signed)
 
 
 def score_column(

@@ -11,17 +11,13 @@ from focalcal.reporting.records.measurements import chosen_fits
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import HEADLINE, compare_methods, compared_pairs
 from focalcal.reporting.statistics.tests import adjust
-from focalcal.reporting.tables.columns import DATASET_MODEL, finer_column, finer_text, number_column
+from focalcal.reporting.tables.columns import DATASET_MODEL, finer_column, finer_text, number_column, p_text
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS
 from focalcal.training.appearance import loss_order
 
 OUTCOMES = "{outcomes_wins} / {outcomes_ties} / {outcomes_losses}"
 COMPARISON_NOTES = (
-    (
-        "The difference is the first calibrator minus the second: the mean over settings (dataset, model, "
-        "loss) of the mean over seeds. A negative difference favours the first."
-    ),
     (
         "Interval: bootstrap over the seeds of each setting; none if a setting has one seed. It describes "
         "new seeds in the same settings; with few seeds it is too short."
@@ -31,7 +27,7 @@ COMPARISON_NOTES = (
         "test assumes."
     ),
     "Holm's correction covers the rows between two rules.",
-    "'too few runs': even if all runs agreed, p could not be below 0.05.",
+    "'too few runs': even if all runs of the row agreed, the corrected p could not be below 0.05.",
 )
 SAMPLE_NOTES = (
     (
@@ -49,8 +45,7 @@ SAMPLE_NOTES = (
     page="calibration",
     order=10,
     heading="Focal temperature scaling against temperature scaling",
-    caption="Paired over runs: the same model, calibrated in two ways. A negative difference favours the "
-    "first.",
+    caption="Paired over runs: the same model, calibrated in two ways.",
     inputs=("metrics",),
 )
 def comparisons(sources: Sources) -> Table | None:
@@ -88,12 +83,19 @@ def comparisons(sources: Sources) -> Table | None:
             finer_column("difference_mean", f"Difference{unit}", signed=True),
             Column(f"95 % interval{unit}", _interval_text, "interval_low"),
             Column("Wins / ties / losses", OUTCOMES.format_map, "outcomes_wins"),
-            number_column("p_value", "p (Wilcoxon)", _p_text),
-            number_column("holm_value", "p (Holm)", _p_text),
+            number_column("p_value", "p (Wilcoxon)", p_text),
+            number_column("holm_value", "p (Holm)", p_text),
             Column("What follows", "verdict"),
         ),
         group=("_family",),
-        notes=COMPARISON_NOTES,
+        notes=(
+            (
+                "The difference is the first calibrator minus the second: the mean over settings (dataset, "
+                "model, loss) of the mean over seeds. "
+                f"A {'positive' if metric.higher_is_better else 'negative'} difference favours the first."
+            ),
+            *COMPARISON_NOTES,
+        ),
     )
 
 
@@ -107,7 +109,12 @@ def comparisons(sources: Sources) -> Table | None:
 def samples(sources: Sources) -> Table | None:
     """Return FTS against TS on the test samples of each run; None if no run has both."""
     records = sources.diagnostics
-    rows = [_sample_row(record, found) for record in records for found in record["comparisons"]]
+    rows = [
+        _sample_row(record, found)
+        for record in records
+        for found in record["comparisons"]
+        if (found["method"], found["against"], found["criterion"]) == (*HEADLINE, record["criterion"])
+    ]
     if not rows:
         return None
     first, second = (METHODS[method].label for method in HEADLINE)
@@ -172,8 +179,8 @@ def _sample_row(record: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str
         "metric": METRICS[found["metric"]].heading,
         "_metric": found["metric"],
         "samples_count": record["samples"],
-        f"{second}_value": found["second"],
-        f"{first}_value": found["first"],
+        f"{second}_value": found["against_value"],
+        f"{first}_value": found["value"],
         "difference_value": found["difference"],
         "interval_low": low,
         "interval_high": high,
@@ -184,7 +191,3 @@ def _sample_row(record: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str
 def _interval_text(row: Row) -> str:
     low, high = (finer_text(row, name, signed=True) for name in ("interval_low", "interval_high"))
     return f"{low} to {high}" if low else "one seed"
-
-
-def _p_text(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"

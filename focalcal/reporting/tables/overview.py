@@ -6,6 +6,7 @@ from focalcal.reporting.records.measurements import SETTING, chosen_fits, sorted
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import (
     BRACKETS_NOTE,
+    CALIBRATED_NOTE,
     DATASET_MODEL,
     is_fitted,
     mark_best,
@@ -18,6 +19,8 @@ from focalcal.reporting.tables.columns import (
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.training.appearance import loss_label
 
+REFERENCE = "ts"
+"""The calibrator whose confidences a perfectly calibrated model is imagined with."""
 PSI_NOTE = "Ψ is applied if the loss has one known gamma; for cross-entropy it is the identity."
 
 
@@ -29,23 +32,25 @@ PSI_NOTE = "Ψ is applied if the loss has one known gamma; for cross-entropy it 
     inputs=("metrics",),
 )
 def overview(sources: Sources) -> Table | None:
-    """Return accuracy, then the report's metric and log-loss, as trained and after each shown calibrator.
+    """Return accuracy, then log-loss and the report's metric, as trained and after each shown calibrator.
 
-    The metric is that of the fit chosen by the report's criterion, log-loss that of the fit chosen by
-    log-loss.
+    Log-loss is that of the fit chosen by log-loss, the metric that of the fit chosen by the report's
+    criterion. Beside a binned error stands what TS would have if it were calibrated.
     """
     metrics = sources.metrics
-    blocks = {sources.metric: sources.criterion}
-    if "nll" in set(metrics["criterion"]):
-        blocks.setdefault("nll", "nll")
+    blocks = {"nll": "nll"} if "nll" in set(metrics["criterion"]) else {}
+    blocks.setdefault(sources.metric, sources.criterion)
     fits = {
         f"{name}_{method}": (method, criterion, name)
         for name, chosen_by in blocks.items()
         for method, criterion in chosen_fits(metrics[metrics["metric"] == name], chosen_by)
         if METHODS[method].shown
     }
-    accuracy = {"accuracy": ("none", "", "accuracy")}
-    frame = score_frame(sources.scores, sorted_settings(sources.scores), accuracy | fits, ranked=fits)
+    beside = {"accuracy": ("none", "", "accuracy")}
+    calibrated = f"{sources.metric}_perfect"
+    if f"{sources.metric}_{REFERENCE}" in fits and calibrated in METRICS:
+        beside[calibrated] = (REFERENCE, fits[f"{sources.metric}_{REFERENCE}"][1], calibrated)
+    frame = score_frame(sources.scores, sorted_settings(sources.scores), beside | fits, ranked=fits)
     frame = with_scores(frame, fits)
     if frame.empty:
         return None
@@ -54,6 +59,16 @@ def overview(sources: Sources) -> Table | None:
     frame.insert(2, "loss_name", frame["loss"].map(loss_label))
     frame.insert(4, "seeds", seed_texts(frame, fits))
     methods = [method for method, _, name in fits.values() if name == sources.metric]
+    reference = [
+        score_column(
+            calibrated,
+            f"{METHODS[REFERENCE].label} if calibrated",
+            METRICS[calibrated],
+            span=METRICS[sources.metric].heading,
+            ranked=False,
+        )
+        for calibrated in beside.keys() - {"accuracy"}
+    ]
     return Table(
         title="Test scores as trained and after calibration",
         frame=frame,
@@ -72,6 +87,7 @@ def overview(sources: Sources) -> Table | None:
                 )
                 for key, (method, _, name) in fits.items()
             ),
+            *reference,
         ),
         group=("dataset", "model"),
         notes=(
@@ -81,6 +97,7 @@ def overview(sources: Sources) -> Table | None:
                 for name, criterion in blocks.items()
             ),
             BRACKETS_NOTE,
+            *([CALIBRATED_NOTE] if reference else []),
             *([PSI_NOTE] if "psi" in methods else []),
             "Best of each row and metric in bold, ties at the shown digits included.",
             spread_note(frame, fits),

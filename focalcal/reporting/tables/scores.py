@@ -5,6 +5,7 @@ from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import SETTING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import (
+    CALIBRATED_NOTE,
     DATASET_MODEL,
     criterion_name,
     mark_best,
@@ -29,8 +30,9 @@ def scores(sources: Sources) -> Table | None:
     if summary.empty:
         return None
     fits = sorted({key[:-1] for key in summary.index}, key=_fit_order)
-    frame = score_frame(summary, fits, {name: (name,) for name in METRICS}, ranked=METRICS)
-    for name, metric in METRICS.items():
+    ranked = {name: metric for name, metric in METRICS.items() if not metric.reference}
+    frame = score_frame(summary, fits, {name: (name,) for name in METRICS}, ranked)
+    for name, metric in ranked.items():
         mark_best(frame, [name], metric, by=SETTING)
     return Table(
         title="Test scores of every calibrator and criterion",
@@ -40,10 +42,14 @@ def scores(sources: Sources) -> Table | None:
             Column("Training loss", lambda row: loss_label(row["loss"]), merge=True),
             Column("Calibrator", lambda row: METHODS[row["method"]].label),
             Column("Chosen by", lambda row: criterion_name(row["criterion"])),
-            *(score_column(name, metric.heading, metric) for name, metric in METRICS.items()),
+            *(
+                score_column(name, metric.heading, metric, ranked=name in ranked)
+                for name, metric in METRICS.items()
+            ),
         ),
         group=tuple(SETTING),
         notes=(
+            CALIBRATED_NOTE,
             "Best of each dataset, model, loss and metric in bold, ties at the shown digits included.",
             spread_note(frame, METRICS),
         ),

@@ -19,10 +19,10 @@ def product(name, kind="table"):
     return found
 
 
-def build(name, *, results=Path("nowhere"), **read):
+def build(name, *, results=Path("nowhere"), settings=SETTINGS, **read):
     """Return the table made from what was read of its inputs: metrics, runs, fits, diagnostics."""
     declared = product(name)
-    return declared.build(Sources(results, SETTINGS, product=declared, cache=read))
+    return declared.build(Sources(results, settings, product=declared, cache=read))
 
 
 def metrics_of(tmp_path, text):

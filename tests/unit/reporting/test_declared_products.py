@@ -82,9 +82,11 @@ def results(tmp_path):
     scores = [(*run, "none", "", 0.0, 1.0, "test", metric, 0.5) for metric in METRICS]
     (tmp_path / "tables").mkdir()
     pd.DataFrame(scores, columns=list(COLUMNS)).to_csv(tmp_path / "tables" / "metrics.csv", index=False)
-    (tmp_path / "tables" / "runs.csv").write_text("dataset,model,loss,seed,status\ndigits,mlp,ce,1,ok\n")
+    (tmp_path / "tables" / "runs.csv").write_text(
+        "dataset,model,loss,seed,imported,status\ndigits,mlp,ce,1,,ok\n"
+    )
     for name, content in (
-        ("diagnostics/{}.json", '{"comparisons": []}'),
+        ("diagnostics/{}.json", '{"comparisons": [], "debiased_ece": {}}'),
         ("calibration/{}/fits.json", '{"fits": []}'),
     ):
         path = tmp_path / name.format("/".join(run[:3]) + "/seed1")
@@ -99,6 +101,6 @@ def test_every_table_reads_what_it_declares_and_is_written_in_four_formats(resul
         for suffix in SUFFIXES["table"]:
             assert (results / f"{entry.stem()}.{suffix}").is_file()
     assert "No available run" in (results / "tables" / "bound_hits.md").read_text("utf-8")
-    assert "| digits | mlp | Cross-entropy | as trained |  | **50.0** |" in (
+    assert "| digits | mlp | Cross-entropy | as trained |  | **0.500** |" in (
         results / "tables" / "scores.md"
     ).read_text("utf-8")

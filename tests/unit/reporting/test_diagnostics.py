@@ -76,20 +76,39 @@ def test_bins_give_back_the_ece_of_the_metrics_table(found, calibration):
 
 
 def test_comparisons_are_those_of_the_metrics_table(found, calibration):
-    by_metric = {entry["metric"]: entry for entry in found["comparisons"]}
-    for metric in ("ece", "nll"):
-        entry = by_metric[metric]
-        assert entry["first"] == pytest.approx(score(calibration, "fts", "ece", metric), abs=1e-12)
-        assert entry["second"] == pytest.approx(score(calibration, "ts", "ece", metric), abs=1e-12)
-        assert entry["difference"] == pytest.approx(entry["first"] - entry["second"])
-        assert entry["low"] < entry["high"]
+    rows = {
+        (row["method"], row["against"], row["criterion"], row["metric"]): row for row in found["comparisons"]
+    }
+    assert len(rows) == len(found["comparisons"])
+    for criterion in ("nll", "ece"):
+        for metric in ("nll", "brier", "ece"):
+            row = rows["fts", "ts", criterion, metric]
+            assert row["value"] == pytest.approx(score(calibration, "fts", criterion, metric), rel=1e-6)
+            assert row["against_value"] == pytest.approx(
+                score(calibration, "ts", criterion, metric), rel=1e-6
+            )
+            assert row["low"] <= row["high"]
+            assert rows["ts", "fts", criterion, metric]["z"] == pytest.approx(-row["z"], abs=1e-6)
+            # What is not fitted is compared with the fits of every criterion.
+            none = rows["none", "ts", criterion, metric]
+            assert none["value"] == pytest.approx(score(calibration, "none", None, metric), rel=1e-6)
+
+
+def test_methods_that_are_not_shown_are_not_compared(found):
+    assert {row["method"] for row in found["comparisons"]} == {"none", "ts", "fts", "psi"}
+
+
+def test_debiased_errors_have_intervals(found, calibration):
+    assert list(found["debiased_ece"]) == ["none", "ts", "fts", "psi"]
+    for method, (value, low, high) in found["debiased_ece"].items():
+        criterion = "ece" if method in {"ts", "fts"} else None
+        assert value == pytest.approx(score(calibration, method, criterion, "debiased_ece"), rel=1e-6)
+        assert 0 <= low <= high
 
 
 def test_nothing_is_compared_without_both_fits(logits, fits):
-    without = {**fits, "fits": [fit for fit in fits["fits"] if fit["method"] != "fts"]}
+    without = {**fits, "fits": [fit for fit in fits["fits"] if fit["method"] == "none"]}
     assert diagnostics.summarise_run(logits, without, criterion="ece", resamples=100)["comparisons"] == []
-    other = diagnostics.summarise_run(logits, fits, criterion="adaece", resamples=100)
-    assert other["comparisons"] == []
 
 
 def test_curve_is_the_ece_of_scaled_logits(logits, found):

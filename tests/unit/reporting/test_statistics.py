@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from focalcal.calibration.catalogue import METRICS
+from focalcal.calibration.metrics import Predictions, metric_value
+from focalcal.reporting.statistics import samples
 from focalcal.reporting.statistics import tests as statistics
-from focalcal.reporting.statistics.headline import describe_comparison
 from focalcal.reporting.tables.recovery import seed_intervals
 
 # Demsar (2006), Table 5(a): critical values of the two-tailed Nemenyi test for 2 to 10 classifiers.
@@ -41,7 +41,7 @@ def ece(confidence, correct):
 
 
 def percentiles(metric, first, second, resamples):
-    """Return the percentile interval of a difference, from the draws that `compare_samples` makes."""
+    """Return the percentile interval of a difference, from the draws that `compared` makes."""
     rng = np.random.default_rng(0)
     draws = []
     for _ in range(resamples):
@@ -119,35 +119,69 @@ class TestCompareRuns:
         assert (result.p_value, result.smallest_p, result.mean_difference) == (1.0, 1.0, 0.0)
 
 
+def compared(metric, first, second, resamples):
+    """Return the comparison of a metric of arrays with samples along the first axis, resample by resample."""
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(len(first[0]), size=len(first[0])) for _ in range(resamples)]
+    sides = [
+        samples.Resampled(
+            metric(*side), np.array([metric(*(part[drawn] for part in side)) for drawn in rows])
+        )
+        for side in (first, second)
+    ]
+    return samples.compare_resampled(*sides)
+
+
 class TestCompareSamples:
     def test_a_mean_has_the_textbook_interval(self):
         rng = np.random.default_rng(0)
         second = rng.normal(size=2000)
         first = second + rng.normal(0.05, 0.3, size=2000)
         difference = first - second
-        result = statistics.compare_samples(np.mean, [first], [second], resamples=4000)
-        half = 1.96 * difference.std(ddof=1) / math.sqrt(2000)
+        sides = samples.resample_means([first[:, None], second[:, None]], resamples=4000)
+        result = samples.compare_resampled(*(side[0] for side in sides))
+        error = difference.std(ddof=1) / math.sqrt(2000)
         assert result.difference == pytest.approx(difference.mean())
-        assert result.interval.low == pytest.approx(difference.mean() - half, abs=0.06 * half)
-        assert result.interval.high == pytest.approx(difference.mean() + half, abs=0.06 * half)
+        assert result.interval.low == pytest.approx(difference.mean() - 1.96 * error, abs=0.12 * error)
+        assert result.interval.high == pytest.approx(difference.mean() + 1.96 * error, abs=0.12 * error)
+        assert result.error == pytest.approx(error, rel=0.05)
+        assert result.z == pytest.approx(difference.mean() / error, rel=0.05)
 
-    def test_rows_are_drawn_together(self):
-        labels = np.arange(50) % 3
-        probabilities = np.eye(3)[labels]
+    def test_weights_are_those_of_drawn_samples(self):
+        (weights,) = samples.resample_weights(5, 2)
+        rng = np.random.default_rng(0)
+        for row in weights:
+            drawn = rng.integers(5, size=5)
+            assert row.tolist() == [np.sum(drawn == index) / 5 for index in range(5)]
 
-        def misses(probs, truth):
-            return float(np.mean(probs.argmax(axis=1) != truth))
+    def test_chunks_are_one_sequence_of_resamples(self):
+        chunks = list(samples.resample_weights(7, samples.CHUNK + 3))
+        assert [len(chunk) for chunk in chunks] == [samples.CHUNK, 3]
+        assert np.concatenate(chunks).sum(axis=1) == pytest.approx(1)
 
-        result = statistics.compare_samples(
-            misses, [probabilities, labels], [probabilities, labels], resamples=20
-        )
-        assert (result.first, result.second) == (0.0, 0.0)
-        assert (result.interval.low, result.interval.high) == (0.0, 0.0)
+    def test_scores_are_the_metrics(self):
+        rng = np.random.default_rng(2)
+        probs = rng.dirichlet([1, 2, 3], size=200)
+        predictions = Predictions(probs, rng.integers(0, 3, 200))
+        (found,) = samples.resample_scores([samples.score_summands(predictions, 15)], 3)
+        expected = [metric_value(name, predictions, 15, "split") for name in samples.COMPARED_METRICS]
+        assert found.value == pytest.approx(expected, rel=1e-12)
+        rows = np.random.default_rng(0).integers(200, size=200)
+        again = Predictions(probs[rows], predictions.labels[rows])
+        expected = [metric_value(name, again, 15, "split") for name in samples.COMPARED_METRICS]
+        assert found.draws[0] == pytest.approx(expected, rel=1e-12)
+
+    def test_the_same_scores_never_differ(self):
+        values = np.random.default_rng(1).random((50, 1))
+        first, second = (side[0] for side in samples.resample_means([values, values], resamples=20))
+        result = samples.compare_resampled(first, second)
+        assert (result.difference, result.error, result.z) == (0, 0, 0)
+        assert (result.interval.low, result.interval.high) == (0, 0)
 
     def test_the_interval_mirrors_that_of_percentiles(self):
         rng = np.random.default_rng(5)
         first, second = [rng.random(100)], [rng.random(100)]
-        basic = statistics.compare_samples(np.median, first, second, resamples=50)
+        basic = compared(np.median, first, second, resamples=50)
         low, high = percentiles(np.median, first, second, resamples=50)
         assert basic.interval.low == pytest.approx(2 * basic.difference - high)
         assert basic.interval.high == pytest.approx(2 * basic.difference - low)
@@ -163,13 +197,25 @@ class TestCompareSamples:
             rows = rng.integers(len(true), size=2000)
             correct = rng.random(2000) < true[rows]
             sides = [sharpened[rows], correct], [true[rows], correct]
-            covered["basic"] += statistics.compare_samples(ece, *sides, resamples=100).interval.contains(
-                truth
-            )
+            covered["basic"] += compared(ece, *sides, resamples=100).interval.contains(truth)
             low, high = percentiles(ece, *sides, resamples=100)
             covered["percentile"] += low <= truth <= high
         assert covered["basic"] > 28
         assert covered["percentile"] < 16
+
+    def test_a_debiased_error_has_an_interval_that_tells_calibrated_from_not(self):
+        rng = np.random.default_rng(3)
+        confidence = 0.5 + 0.5 * rng.random(4000)
+        labels = (rng.random(4000) > confidence).astype(int)
+        found = {}
+        for name, shown in (("calibrated", confidence), ("sharper", confidence**0.5)):
+            predictions = Predictions(np.column_stack([shown, 1 - shown]), labels)
+            found[name] = samples.debiased_interval(predictions, 15, 200)
+        assert found["calibrated"].low == 0.0
+        # The mean squared gap of c and its root, c uniform on (0.5, 1), is that of an integral.
+        c = np.linspace(0.5, 1, 10_001)
+        assert found["sharper"].contains(math.sqrt(np.mean((np.sqrt(c) - c) ** 2)))
+        assert found["sharper"].low > 0.05
 
 
 class TestWilcoxon:
@@ -220,7 +266,7 @@ class TestHolm:
         second = statistics.compare_runs(np.array([1.0, -1, 2]), np.zeros(3))
         adjusted = statistics.adjust([first, second])
         assert [a.adjusted_p for a in adjusted] == pytest.approx([2 * first.p_value, second.p_value])
-        assert replace(adjusted[0], adjusted_p=None) == first
+        assert replace(adjusted[0], adjusted_p=None, reachable_p=None) == first
 
 
 class TestRanking:
@@ -284,66 +330,55 @@ class TestRanking:
         assert statistics.average_ranks(np.array([[1.0, 1.0, 2.0]])).tolist() == [1.5, 1.5, 3.0]
 
 
-class TestWording:
-    def describe(self, first, second, groups=None):
-        result = statistics.compare_runs(np.array(first), np.array(second), groups)
-        return result.verdict, describe_comparison(result, METRICS["ece"])
+class TestVerdict:
+    def verdict(self, first, second, groups=None):
+        return statistics.compare_runs(np.array(first), np.array(second), groups).verdict
 
-    def test_five_runs_are_too_few_however_clear(self):
-        outcome, text = self.describe([0.01] * 5, [0.02] * 5)
-        assert outcome == statistics.UNDECIDED
-        assert text == (
-            "Mean test ECE of FTS is 1.000 points lower than that of TS over 5 runs. "
-            "The bootstrap 95 % interval over seeds is \N{MINUS SIGN}1.000 to \N{MINUS SIGN}1.000 points. "
-            "FTS wins 5, ties 0, loses 0. "
-            "Inconclusive: 5 untied runs cannot give p < 0.05 (the smallest possible is 0.0625), "
-            "even if all agree."
-        )
-
-    def test_six_that_agree(self):
-        outcome, text = self.describe([0.01] * 6, [0.02] * 6)
-        assert outcome == statistics.LOWER
-        assert text.endswith(
-            "test ECE of FTS is lower than that of TS beyond chance over seeds (Wilcoxon p = 0.0312)."
-        )
-
-    def test_worse(self):
-        outcome, text = self.describe([0.03] * 6, [0.02] * 6)
-        assert outcome == statistics.HIGHER
-        assert "1.000 points higher" in text
+    def test_five_runs_are_too_few_however_clear_and_six_are_not(self):
+        assert self.verdict([0.01] * 5, [0.02] * 5) == statistics.UNDECIDED
+        assert self.verdict([0.01] * 6, [0.02] * 6) == statistics.LOWER
+        assert self.verdict([0.03] * 6, [0.02] * 6) == statistics.HIGHER
 
     def test_holm_can_take_it_away(self):
-        result = statistics.compare_runs(np.full(6, 0.01), np.full(6, 0.02))
-        assert statistics.adjust([result, result])[0].verdict == statistics.OPEN
+        decided = statistics.compare_runs(np.full(8, 0.01), np.full(8, 0.02))
+        half = statistics.compare_runs(np.array([1.0, -1, 1, -1, 1, -1, 1, -1]), np.zeros(8))
+        assert [one.verdict for one in statistics.adjust([decided] * 6)] == [statistics.LOWER] * 6
+        # Nine runs, the smallest of which disagrees: p = 4 / 2^9. If it agreed, 7 * 2 / 2^9 would decide.
+        almost = statistics.compare_runs(np.array([1.0, *range(-9, -1)]), np.zeros(9))
+        assert almost.verdict == statistics.LOWER
+        taken = statistics.adjust([almost, *[half] * 6])[0]
+        assert (taken.adjusted_p, taken.verdict) == (pytest.approx(7 * 4 / 512), statistics.OPEN)
+
+    def test_no_difference_is_not_said_where_none_could_be_shown(self):
+        # Six runs that agree have p = 1/32; eight rows take that to 1/4 at best.
+        six = statistics.compare_runs(np.full(6, 0.01), np.full(6, 0.02))
+        adjusted = statistics.adjust([six] * 8)
+        assert {one.reachable_p for one in adjusted} == {0.25}
+        assert {one.verdict for one in adjusted} == {statistics.UNDECIDED}
+        # Beside a row that is decided anyway, a second one could have been.
+        many = statistics.compare_runs(np.full(20, 0.01), np.full(20, 0.02))
+        mixed = statistics.compare_runs(np.array([1.0, -1, 1, -1, 1, -1]), np.zeros(6))
+        assert [one.verdict for one in statistics.adjust([many, mixed])] == [
+            statistics.LOWER,
+            statistics.OPEN,
+        ]
 
     def test_mixed(self):
-        outcome, text = self.describe([0.1, 0.2, 0.1, 0.2, 0.1, 0.2], [0.2, 0.1, 0.2, 0.1, 0.2, 0.1])
-        assert outcome == statistics.OPEN
-        assert "and zero lies in the interval" in text
+        assert self.verdict([0.1, 0.2] * 3, [0.2, 0.1] * 3) == statistics.OPEN
 
     def test_a_mean_against_most_runs_decides_nothing(self):
         first = np.array([*np.linspace(0.001, 0.011, 11), -0.2])
-        outcome, text = self.describe(first, np.zeros(12), [str(number) for number in range(12)])
-        assert "FTS wins 1, ties 0, loses 11." in text
-        assert "points lower" in text
-        assert outcome == statistics.OPEN
+        assert self.verdict(first, np.zeros(12), [str(number) for number in range(12)]) == statistics.OPEN
 
-    def test_without_several_seeds_nothing_is_said_about_them(self):
-        outcome, text = self.describe([0.01] * 6, [0.02] * 6, list("abcdef"))
-        assert outcome == statistics.LOWER
-        assert text.endswith("lower than that of TS beyond chance (Wilcoxon p = 0.0312).")
+    def test_all_equal_decide_nothing(self):
+        assert self.verdict([0.5] * 8, [0.5] * 8) == statistics.UNDECIDED
 
-    def test_single_seeds_have_no_interval(self):
-        outcome, text = self.describe([0.01] * 2, [0.02] * 2, ["a", "b"])
-        assert outcome == statistics.UNDECIDED
-        assert "over 2 runs in 2 settings." in text
-        assert "Some setting has only one seed, so there is no interval over seeds." in text
 
-    def test_one_run_and_all_equal(self):
-        _, text = self.describe([0.01], [0.02])
-        assert "over 1 run." in text
-        assert "1 untied run cannot" in text
-        outcome, text = self.describe([0.5] * 8, [0.5] * 8)
-        assert outcome == statistics.UNDECIDED
-        assert text.startswith("Mean test ECE of FTS and TS is the same over 8 runs.")
-        assert "0 untied runs cannot" in text
+def test_a_normal_p_value_and_students_interval():
+    assert statistics.normal_p(1.959963984540054) == pytest.approx(0.05)
+    assert statistics.normal_p(0) == 1
+    values = np.array([1.0, 2, 4])
+    low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
+    found = statistics.student_interval(values)
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert statistics.student_interval(values[:1]) is None

@@ -1,0 +1,107 @@
+"""When does FTS pay? Its effect against TS by origin of the networks and family of training losses."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.reporting.records.measurements import RUN, SETTING
+from focalcal.reporting.statistics.comparisons import HEADLINE
+from focalcal.reporting.statistics.effects import Effect, adjust_effects, pooled_effect
+from focalcal.reporting.statistics.samples import COMPARED_METRICS
+from focalcal.training.appearance import loss_family, loss_order
+
+PUBLISHED, IMPORTED, TRAINED = "published networks", "imported logits", "trained here"
+ORIGINS = (PUBLISHED, IMPORTED, TRAINED)
+"""Where networks come from, in the order of the report. They are judged apart: pooling hides the answer."""
+
+
+@dataclass(frozen=True)
+class FamilyEffect:
+    """What FTS, and the best calibrator, change for networks of one origin and family of losses."""
+
+    origin: str
+    family: str
+    metric: str
+    """What the effect is measured by."""
+    criterion: str
+    """What the fits were chosen by on validation data."""
+    effect: Effect
+    """FTS against TS."""
+    best: str
+    """The calibrator with the lowest mean log-loss among those chosen by the same criterion."""
+    best_effects: Mapping[str, Effect]
+    """The best calibrator against TS and against FTS, by the other's id; without itself."""
+
+
+def run_origin(run: Mapping[str, str]) -> str:
+    """Return the origin of a run, given its row of runs.csv."""
+    if run.get("published"):
+        return PUBLISHED
+    return IMPORTED if run["imported"] else TRAINED
+
+
+def with_origins(frame: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> pd.DataFrame:
+    """Return the rows of runs of a frame with a column `origin`."""
+    origins = {tuple(run[key] for key in RUN): run_origin(run) for run in runs}
+    keys = zip(*(frame[key] for key in RUN), strict=True)
+    return frame.assign(origin=[origins[key] for key in keys])
+
+
+def family_effects(
+    comparisons: pd.DataFrame, runs: Iterable[Mapping[str, str]], pair: tuple[str, str] = HEADLINE
+) -> list[FamilyEffect]:
+    """Return the effect for each origin, metric, criterion and family, in the order of the report.
+
+    `comparisons` are those of `sample_comparisons`. Holm's correction covers the families of one origin,
+    metric and criterion.
+    """
+    rows = with_origins(comparisons, runs).assign(family=comparisons["loss"].map(loss_family))
+    losses = sorted(set(rows["loss"]), key=loss_order)
+    order = {loss_family(loss): number for number, loss in enumerate(losses)}
+    criteria = [name for name in METRICS if name in set(rows["criterion"])]
+    found = []
+    for origin in ORIGINS:
+        for metric in COMPARED_METRICS:
+            for criterion in criteria:
+                here = rows[(rows["origin"] == origin) & (rows["criterion"] == criterion)]
+                groups = sorted(here.groupby("family"), key=lambda group: order[group[0]])
+                found += _corrected([_family_effect(group, metric, pair) for _, group in groups])
+    return found
+
+
+def _corrected(effects: Sequence[FamilyEffect | None]) -> list[FamilyEffect]:
+    known = [found for found in effects if found is not None]
+    adjusted = adjust_effects([found.effect for found in known])
+    return [replace(found, effect=effect) for found, effect in zip(known, adjusted, strict=True)]
+
+
+def _family_effect(rows: pd.DataFrame, metric: str, pair: tuple[str, str]) -> FamilyEffect | None:
+    """Return the effect for rows of one origin, criterion and family; None if no run has both calibrators."""
+    measured = rows[rows["metric"] == metric]
+    effect = _effect_of(measured, pair)
+    if effect is None:
+        return None
+    best = best_method(rows[rows["metric"] == "nll"], pair)
+    effects = {other: _effect_of(measured, (best, other)) for other in reversed(pair) if other != best}
+    first = rows.iloc[0]
+    return FamilyEffect(first["origin"], first["family"], metric, first["criterion"], effect, best, effects)
+
+
+def _effect_of(rows: pd.DataFrame, pair: tuple[str, str]) -> Effect | None:
+    here = rows[(rows["method"] == pair[0]) & (rows["against"] == pair[1])]
+    return None if here.empty else pooled_effect(here)
+
+
+def best_method(rows: pd.DataFrame, pair: tuple[str, str] = HEADLINE) -> str:
+    """Return the method with the lowest mean score over settings, of those that all runs of the pair have.
+
+    `rows` are comparisons by one metric. The first in the order of the catalogue wins a tie.
+    """
+    scores = pd.concat([rows[rows["against"] == other] for other in pair])
+    scores = scores.drop_duplicates([*RUN, "method"])
+    means = scores.groupby([*SETTING, "method"])["value"].mean().groupby(level="method").mean()
+    counts = scores.groupby("method").size()
+    everywhere = means[counts == counts[list(pair)].max()]
+    return min(everywhere.index, key=lambda method: (everywhere[method], list(METHODS).index(method)))

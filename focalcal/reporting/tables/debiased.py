@@ -1,0 +1,61 @@
+"""The debiased calibration error of each run, with its interval over test samples."""
+
+import pandas as pd
+
+from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.reporting.products import table
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.tables.columns import DATASET_MODEL, interval_text, number_column, scaled_column
+from focalcal.reporting.tables.table import Column, Table
+
+
+@table(
+    page="calibration",
+    order=71,
+    heading="Is a model calibrated?",
+    caption="Debiased calibration error of the confidence of each run, with an interval over test samples.",
+    inputs=("runs", "diagnostics"),
+)
+def debiased(sources: Sources) -> Table | None:
+    """Return one row per run and shown calibrator."""
+    records = sources.diagnostics
+    rows = [
+        {
+            **{key: str(record["run"][key]) for key in ("dataset", "model", "loss", "seed")},
+            "method": METHODS[method].label,
+            "samples_count": record["samples"],
+            "debiased_value": value,
+            "interval_low": low,
+            "interval_high": high,
+            "outcome": "miscalibrated" if low > 0 else "no error shown",
+        }
+        for record in records
+        for method, (value, low, high) in record["debiased_ece"].items()
+    ]
+    if not rows:
+        return None
+    metric = METRICS["debiased_ece"]
+    criterion = METRICS[min(record["criterion"] for record in records)].name
+    return Table(
+        title=f"{metric.label}, fits chosen by validation {criterion}",
+        frame=pd.DataFrame(rows),
+        columns=(
+            *DATASET_MODEL,
+            Column("Loss", "loss", merge=True),
+            Column("Seed", "seed", merge=True),
+            Column("Calibrator", "method"),
+            number_column("samples_count", "Test samples"),
+            scaled_column("debiased_value", metric.heading, metric),
+            Column("95 % interval", interval_text(metric, "interval_low", "interval_high"), "interval_low"),
+            Column("What follows", "outcome"),
+        ),
+        group=("dataset", "model", "loss"),
+        notes=(
+            (
+                "Root of the mean squared gap of accuracy and confidence over bins of equal mass, less the "
+                "square that chance leads to expect (Kumar et al. 2019). 0 where nothing is left."
+            ),
+            "Calibrators without a fit by that criterion are shown with their first one.",
+            "Intervals are not corrected for multiple comparisons.",
+        ),
+    )
