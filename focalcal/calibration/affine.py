@@ -25,9 +25,9 @@ Array = NDArray[np.float64]
 LOWEST_LOG = float(np.log(np.finfo(np.float32).tiny))
 """Log-probabilities below this, -87.3, count as this, as in probmetrics: affine maps of them stay finite."""
 LARGEST_STEP_COUNT = 5000
-LEAST_DECREASE = 1e-10
-LARGEST_SLOPE = 1e-7
-"""L-BFGS stops when a step lowers the log-loss by less, or when no preconditioned slope is larger."""
+LEAST_DECREASE = 1e-9
+LARGEST_SLOPE = 1e-6
+"""L-BFGS stops when a step lowers the loss by less, or when no slope in its coordinates is larger."""
 DAMPING = 1e-6
 """Share of its mean diagonal that each block of the Hessian gets added, so that it can be factorised."""
 Loss = Callable[[Array, NDArray[np.int64], Array], tuple[float, Array, Array]]
@@ -70,9 +70,10 @@ class Matrix:
         return np.hstack([residuals.T @ self.logs[rows], residuals.sum(axis=0)[:, None]])
 
     def moments(self, weights: Array) -> Array:
-        """Return the weighted sums of products of all features."""
-        features = np.hstack([self.logs, np.ones((len(self.logs), 1))])
-        return np.stack([(features * column[:, None]).T @ features for column in weights.T])
+        """Return the weighted sums of products of all features, to float32: they only guide the steps."""
+        features = np.hstack([self.logs, np.ones((len(self.logs), 1))]).astype(np.float32)
+        columns = weights.T.astype(np.float32)
+        return np.stack([(features * column[:, None]).T @ features for column in columns]).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,7 @@ def minimise(
     loss: Loss = softmax_loss,
     shape: ArrayLike = (),
     shape_bounds: tuple[float, float] = (-np.inf, np.inf),
+    least_decrease: float = LEAST_DECREASE,
 ) -> Minimum:
     """Return the smallest mean loss plus `sum(penalty * (coefficients - centre)**2)`.
 
@@ -169,7 +171,9 @@ def minimise(
     from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
-    labels_of = [(rows, labels[rows]) for rows in row_blocks(*features.logs.shape)]
+    samples, classes = features.logs.shape
+    # Smaller blocks than usual, since the losses have many temporaries.
+    labels_of = [(rows, labels[rows]) for rows in row_blocks(samples, 4 * classes)]
     shape = np.asarray(shape, dtype=np.float64)
 
     def unpacked(point: Array) -> tuple[Array, Array]:
@@ -202,7 +206,7 @@ def minimise(
             options={
                 "maxiter": LARGEST_STEP_COUNT,
                 "maxfun": 2 * LARGEST_STEP_COUNT,
-                "ftol": LEAST_DECREASE,
+                "ftol": least_decrease,
                 "gtol": LARGEST_SLOPE,
             },
         )

@@ -13,7 +13,7 @@ from focalcal.calibration.search import LOG_TEMPERATURE_ERROR, Fit
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import row_blocks
 
-COARSE_STEPS = 40
+COARSE_STEPS = 24
 """Number of log-temperatures among which the search for the best basin starts."""
 
 

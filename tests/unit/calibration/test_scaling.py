@@ -22,7 +22,7 @@ from focalcal.calibration.search import best_temperature
 from tests.unit.calibration import peers
 from tests.unit.calibration.logit_sets import SETS, like_a_network
 
-LOGITS, LABELS = like_a_network(1500, 4, seed=60)
+LOGITS, LABELS = like_a_network(800, 4, seed=60)
 TEST_LOGITS, _ = like_a_network(300, 4, seed=61)
 FAMILY = (
     VectorScaling,
@@ -59,7 +59,7 @@ def test_the_minimum_is_that_of_a_general_minimiser(form, strength):
     value = -np.mean(logs[np.arange(len(LABELS)), LABELS]) + np.sum(
         penalty * (found.coefficients - start) ** 2
     )
-    assert value == pytest.approx(expected, abs=1e-8)
+    assert value == pytest.approx(expected, abs=1e-7)
     if strength:  # without a penalty, adding a vector to all rows changes nothing
         np.testing.assert_allclose(found.coefficients, coefficients, atol=2e-3)
 
