@@ -1,4 +1,4 @@
-"""The grid search against evaluating it point by point, and the continuous search against scikit-learn's fit.
+"""The grid search against evaluating it point by point, other fits against scikit-learn's and probmetrics'.
 
 Run as `python -m bench.calibration`. The straightforward way is measured at every gamma and every 20th
 temperature of K24's grid (its cost does not depend on the point) and scaled up; `--all-points` measures all.
@@ -24,7 +24,9 @@ from sklearn.frozen import FrozenEstimator
 
 from focalcal.calibration.calibrators import FocalTemperatureScaling
 from focalcal.calibration.objective import Objective, default_threads
+from focalcal.calibration.scaling import StructuredMatrixScaling, StructuredVectorScaling
 from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
+from focalcal.theory.psi import log_psi
 
 BINS = 15
 GAMMAS = (0.0, *K24_GAMMAS)
@@ -39,6 +41,23 @@ begin = time.perf_counter()
 from focalcal.calibration.objective import Objective
 Objective(logits, labels).surfaces({gammas}, np.linspace(0.1, 5, {temperatures}))
 print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+WHOLE_RUN = """
+import resource, time
+import yaml
+from bench.calibration import network_like
+from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.run import calibrate
+with open("config.yaml", encoding="utf-8") as source:
+    spec = yaml.safe_load(source)["calibration"]
+spec["run"] = {{"dataset": "made", "model": "made", "loss": "focal-2", "seed": 1, "gamma": 2.0}}
+spec["temperatures"]["step"] = {step}
+logits = RunLogits(*(Split(*network_like({samples}, {classes}, seed)) for seed in (0, 1)))
+begin = time.perf_counter(), time.process_time()
+record = calibrate(logits, spec).fits
+print(time.perf_counter() - begin[0], time.process_time() - begin[1])
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(memory, len({{fit["method"] for fit in record["fits"]}}))
 """
 
 
@@ -175,6 +194,32 @@ def continuous(samples: int, classes: int) -> dict[str, float]:
     return compared({"scikit-learn": peer}, ours)
 
 
+def structured(samples: int, classes: int) -> dict[str, float]:
+    """Return seconds of structured vector and matrix scaling, ours and those of probmetrics."""
+    from probmetrics.calibrators.logistic import SMSCalibrator, SVSCalibrator  # noqa: PLC0415 - warns
+
+    logits, labels = network_like(samples, classes)
+    probs = np.exp(log_psi(logits, 0.0))
+    pairs = {"svs": (SVSCalibrator, StructuredVectorScaling), "sms": (SMSCalibrator, StructuredMatrixScaling)}
+    results = {}
+    for name, (theirs, ours) in pairs.items():
+        peer = seconds(lambda theirs=theirs: theirs().fit(probs, labels), 3)
+        found = compared({"probmetrics": peer}, seconds(lambda ours=ours: ours().fit(logits, labels), 3))
+        results |= {f"{name}: {key}": value for key, value in found.items()}
+    return results
+
+
+def whole_run(samples: int, classes: int, step: float = 0.01) -> dict[str, float]:
+    """Return what the default methods and criteria of one run cost in a new process.
+
+    `samples` in each split; `step` is that of the grid of temperatures.
+    """
+    code = WHOLE_RUN.format(samples=samples, classes=classes, step=step)
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    names = ("seconds", "processor seconds", "GiB", "methods")
+    return dict(zip(names, map(float, output.split()), strict=True))
+
+
 def fresh_process(
     samples: int, classes: int, temperatures: int, gammas: tuple[float, ...]
 ) -> dict[str, float]:
@@ -198,6 +243,13 @@ def main() -> None:
         "grid 5,000 x 100": grid_search(5000, 100, every),
         "grid 5,000 x 10": grid_search(5000, 10, every),
         "continuous 5,000 x 100": continuous(5000, 100),
+        "structured 5,000 x 10": structured(5000, 10),
+        "structured 5,000 x 100": structured(5000, 100),
+        "all default methods 5,000 x 10 (at most 3 s)": whole_run(5000, 10),
+        "all default methods 5,000 x 100 (at most 10 s)": whole_run(5000, 100),
+        "all default methods 50,000 x 1,000, every 20th temperature (at most 8 GiB)": whole_run(
+            50_000, 1000, 0.2
+        ),
         "doubling (2 is linear)": scaling(),
         "first call in a fresh process": min(
             (fresh_process(20, 3, 2, (0.0, 1.0)) for _ in range(3)), key=lambda run: run["seconds"]

@@ -47,6 +47,10 @@ class Method:
     """Whether it applies only to models trained with a focal loss of one known gamma."""
     narrowest_range: float | None = None
     """Width that the ranges of gamma and of log T must exceed if it searches between their boundaries."""
+    changes_predictions: bool = False
+    """Whether the most probable class, and with it the accuracy, can change."""
+    most_classes: int | None = None
+    """Number of classes above which it does not apply, since its parameters grow with their square."""
     shown: bool = True
     """Whether overview, ranking and figures show it; the table of all scores shows every method."""
     compared_with: tuple[str, ...] = ("ts",)

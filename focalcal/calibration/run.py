@@ -40,8 +40,8 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
     fits: list[dict[str, Any]] = []
     skipped: list[dict[str, str]] = []
     for method in spec["methods"]:
-        if METHODS[method].needs_training_gamma and run["gamma"] is None:
-            reason = f"loss {run['loss']!r} is not focal loss of one known gamma, which this method needs"
+        reason = why_not_applicable(method, run, logits.val.logits.shape[1])
+        if reason:
             skipped.append({"method": method, "reason": reason})
             continue
         own = METHODS[method].criteria
@@ -57,6 +57,16 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
             fits.append(fit)
     record = {"run": dict(run), "fits": fits, "not_applicable": skipped}
     return Calibration(rows, record, surfaces)
+
+
+def why_not_applicable(method: str, run: Mapping[str, Any], classes: int) -> str:
+    """Return why a method does not apply to a run with this many classes, "" if it does."""
+    declared = METHODS[method]
+    if declared.needs_training_gamma and run["gamma"] is None:
+        return f"loss {run['loss']!r} is not focal loss of one known gamma, which this method needs"
+    if declared.most_classes is not None and classes > declared.most_classes:
+        return f"{classes} classes; this method applies to at most {declared.most_classes}"
+    return ""
 
 
 def context_of(spec: Mapping[str, Any]) -> Context:

@@ -1,5 +1,6 @@
 """Search for the gamma and temperature that minimise a criterion on validation data."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -9,13 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import continuous
-from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.catalogue import CRITERIA, SMALLEST_TEMPERATURE
 from focalcal.calibration.objective import Objective
 
 K24_GAMMAS = (-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0)
 K24_TEMPERATURES = tuple(i / 100 for i in range(1, 501))
 """The grids of K24 Sec. 5.1; the temperatures are the nearest floats of 0.01, 0.02, ..., 5.00."""
 LINE_GAMMAS = (0.0, 1.0)
+LOG_TEMPERATURE_ERROR = 1e-8
+"""How closely `best_temperature` finds log T: a minimum cannot be seen more closely in rounded values."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,27 @@ def continuous_search(
         boundaries=boundaries_hit(
             gamma=(found.gamma, gamma_range), temperature=(found.temperature, temperature_range)
         ),
+    )
+
+
+def best_temperature(objective: Objective) -> Fit:
+    """Return the temperature with the smallest NLL between `SMALLEST_TEMPERATURE` and its reciprocal."""
+    from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
+
+    highest = -math.log(SMALLEST_TEMPERATURE)
+    found = optimize.minimize_scalar(
+        lambda log: float(objective.nll([0.0], [math.exp(log)])[0, 0]),
+        bounds=(-highest, highest),
+        method="bounded",
+        options={"xatol": LOG_TEMPERATURE_ERROR},
+    )
+    # The search approaches a boundary without reaching it.
+    at_boundary = abs(found.x) > highest - 100 * LOG_TEMPERATURE_ERROR
+    return Fit(
+        {"temperature": math.exp(found.x)},
+        score=float(found.fun),
+        evaluations=int(found.nfev),
+        boundaries={"temperature": "high" if found.x > 0 else "low"} if at_boundary else {},
     )
 
 

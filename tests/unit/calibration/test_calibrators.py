@@ -59,11 +59,13 @@ def test_temperature_comes_before_the_focal_map():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_fits_keeps_predictions_and_gives_probabilities(name):
+def test_every_method_fits_and_gives_probabilities(name):
     calibrator = fitted(name)
     probs = calibrator.predict_proba(TEST_LOGITS)
     np.testing.assert_allclose(probs.sum(axis=1), 1.0, atol=1e-12)
-    np.testing.assert_array_equal(probs.argmax(axis=1), TEST_LOGITS.argmax(axis=1))
+    same = probs.argmax(axis=1) == TEST_LOGITS.argmax(axis=1)
+    assert same.all() or METHODS[name].changes_predictions
+    assert same.mean() > 0.8
     np.testing.assert_allclose(np.log(probs), calibrator.predict_log_proba(TEST_LOGITS), atol=1e-9)
     assert set(calibrator.boundaries_) <= set(calibrator.parameters)
     assert set(calibrator.boundaries_.values()) <= {"low", "high"}

@@ -1,0 +1,107 @@
+"""Dirichlet calibration with off-diagonal and intercept regularisation (ODIR)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalcal.calibration.affine import (
+    LEAST_DECREASE,
+    AffineCalibrator,
+    Matrix,
+    Minimum,
+    log_probabilities,
+    minimise,
+)
+from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.objective import Objective
+from focalcal.calibration.search import Fit, best_temperature, boundaries_hit
+from focalcal.theory.psi import log_psi
+
+STRENGTHS = (1e4, 1e3, 1e2, 1e1, 1e0, 1e-1, 1e-2)
+"""Strengths of the penalty, from strong to weak; Kull et al. search powers of ten as well."""
+FOLDS = 2
+ROUGH_DECREASE = 1e-6
+"""When fits of the folds stop: held-out log-losses of two strengths differ by far more."""
+
+
+@calibrator(
+    id="dirichlet",
+    label="Dirichlet",
+    full_label="Dirichlet calibration with ODIR",
+    color="orange",
+    marker="X",
+    criteria=("nll",),
+    changes_predictions=True,
+    most_classes=200,
+)
+class DirichletCalibration(AffineCalibrator):
+    """Dirichlet calibration, method `dirichlet`: softmax(W log p + b) (Kull et al. 2019, linear form).
+
+    p is the softmax of the logits. Off-diagonal and intercept regularisation (ODIR) adds strength * (mean of
+    the squared off-diagonal entries of W + mean of the squared intercepts) to the log-loss. As in Kull et
+    al., cross-validation on the data fitted to chooses the strength; here off-diagonal entries and intercepts
+    share one, there are two folds, stratified by label, and strengths are tried from strong to weak until the
+    held-out log-loss rises.
+
+    Attributes
+    ----------
+    parameters : dict
+        `strength` of the penalty and `coefficients` (k, k + 1): W and, as the last column, b.
+    """
+
+    features = Matrix
+
+    def _search(self, objective: Objective) -> Fit:
+        logs, labels = log_probabilities(objective.logits), objective.labels
+        scaling = best_temperature(objective)
+        start = np.eye(logs.shape[1], logs.shape[1] + 1) / scaling.parameters["temperature"]
+        strength, tried = _best_strength(logs, labels, start)
+        found = _minimum(logs, labels, start, strength, LEAST_DECREASE)
+        return Fit(
+            {"strength": strength, "coefficients": found.coefficients},
+            evaluations=scaling.evaluations + tried + found.evaluations,
+            boundaries=boundaries_hit(strength=(strength, STRENGTHS)),
+        )
+
+
+def odir_penalty(classes: int, strength: float) -> NDArray[np.float64]:
+    """Return the penalty of each coefficient (k, k + 1): none on the diagonal of W."""
+    penalty = np.full((classes, classes + 1), strength / (classes * (classes - 1)))
+    penalty[:, -1] = strength / classes
+    np.fill_diagonal(penalty, 0.0)
+    return penalty
+
+
+def _minimum(
+    logs: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    start: NDArray[np.float64],
+    strength: float,
+    least_decrease: float,
+) -> Minimum:
+    penalty = odir_penalty(len(start), strength)
+    return minimise(Matrix(logs), labels, start, penalty, least_decrease=least_decrease)
+
+
+def _best_strength(
+    logs: NDArray[np.float64], labels: NDArray[np.int64], start: NDArray[np.float64]
+) -> tuple[float, int]:
+    """Return the strength of the smallest held-out log-loss, and how many points all fits evaluated."""
+    if len(labels) < FOLDS:
+        return STRENGTHS[0], 0
+    fold_of = np.empty(len(labels), dtype=np.int64)
+    fold_of[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % FOLDS
+    starts = [start] * FOLDS
+    best, lowest, evaluations = STRENGTHS[0], np.inf, 0
+    for strength in STRENGTHS:
+        loss = 0.0
+        for fold in range(FOLDS):
+            kept, held = fold_of != fold, fold_of == fold
+            found = _minimum(logs[kept], labels[kept], starts[fold], strength, ROUGH_DECREASE)
+            evaluations += found.evaluations
+            starts[fold] = found.coefficients
+            predicted = log_psi(Matrix(logs[held]).scores(slice(None), found.coefficients), 0.0)
+            loss -= float(np.sum(predicted[np.arange(len(predicted)), labels[held]]))
+        if loss > lowest:
+            break
+        best, lowest = strength, loss
+    return best, evaluations

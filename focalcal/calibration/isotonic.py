@@ -1,0 +1,85 @@
+"""Isotonic regression of each class's probability, one class against the rest."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from focalcal.calibration.affine import LOWEST_LOG, LogLossCalibrator, log_probabilities
+from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.objective import Objective
+from focalcal.calibration.search import Fit
+from focalcal.theory.psi import log_psi
+
+
+@calibrator(
+    id="isotonic",
+    label="Isotonic",
+    full_label="isotonic regression, one class against the rest",
+    color="black",
+    marker="d",
+    criteria=("nll",),
+    changes_predictions=True,
+)
+@dataclass(eq=False)
+class IsotonicCalibration(LogLossCalibrator):
+    """Method `isotonic`: isotonic regression of each class's probability (Zadrozny & Elkan 2002), normalised.
+
+    scikit-learn's `IsotonicRegression` fits each class against the rest; it minimises the binary log-loss and
+    the squared error at once. Between its steps the map is linear. Probabilities are rounded to float32, the
+    precision of most stored logits. The fit gives many probabilities of exactly 0, whose log-loss is
+    infinite, so the normalised map is mixed with the uniform distribution at weight 1 / (n + 1).
+
+    Parameters
+    ----------
+    smoothed : bool
+        False leaves out the mixture and replaces 0 by exp(-87.3), the smallest normal float32. CalArena
+        scores isotonic regression in this way; its log-loss then mostly counts the labels that got 0.
+
+    Attributes
+    ----------
+    parameters : dict
+        `thresholds` and `values`, where the map of each class bends, all classes one after the other;
+        `starts` (k + 1,), where each class begins; `uniform`, the weight of the uniform distribution.
+    """
+
+    smoothed: bool = True
+
+    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+        """Return the logarithms of the normalised maps, (n, k)."""
+        thresholds, values, starts = (
+            np.asarray(self.parameters[name]) for name in ("thresholds", "values", "starts")
+        )
+        probs = _rounded_softmax(logits).astype(np.float64)
+        for number, (first, end) in enumerate(itertools.pairwise(starts)):
+            probs[:, number] = np.interp(probs[:, number], thresholds[first:end], values[first:end])
+        return log_probabilities(_logs(probs), uniform=self.parameters["uniform"])
+
+    def _search(self, objective: Objective) -> Fit:
+        from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 - only fits need it
+
+        probs = _rounded_softmax(objective.logits)
+        regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+        bends = []
+        for number in range(probs.shape[1]):
+            regression.fit(probs[:, number], objective.labels == number)
+            bends.append((regression.X_thresholds_.copy(), regression.y_thresholds_.copy()))
+        thresholds, values = (np.concatenate(arrays) for arrays in zip(*bends, strict=True))
+        starts = np.cumsum([0, *(len(of_class) for of_class, _ in bends)])
+        parameters = {"thresholds": thresholds, "values": values, "starts": starts}
+        uniform = 1.0 / (len(objective.labels) + 1) if self.smoothed else 0.0
+        return Fit({**parameters, "uniform": uniform}, evaluations=1)
+
+
+def _logs(probs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithms, in place of `probs`, at least that of the smallest normal float32."""
+    with np.errstate(divide="ignore"):
+        np.log(probs, out=probs)
+    return np.maximum(probs, LOWEST_LOG, out=probs)
+
+
+def _rounded_softmax(logits: ArrayLike) -> NDArray[np.float32]:
+    """Return softmax(logits), rounded to float32, (n, k)."""
+    with np.errstate(under="ignore"):
+        return np.exp(log_psi(logits, 0.0)).astype(np.float32)

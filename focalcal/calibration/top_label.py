@@ -1,0 +1,115 @@
+"""Calibration of the confidence alone: top-versus-all temperature scaling, and an adversary of ECE."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from focalcal.calibration.affine import LogLossCalibrator
+from focalcal.calibration.calibrators import FocalMap
+from focalcal.calibration.catalogue import SMALLEST_TEMPERATURE, calibrator
+from focalcal.calibration.objective import Objective
+from focalcal.calibration.search import LOG_TEMPERATURE_ERROR, Fit
+from focalcal.theory.psi import log_psi
+from focalcal.theory.top_class import row_blocks
+
+COARSE_STEPS = 24
+"""Number of log-temperatures among which the search for the best basin starts."""
+
+
+@calibrator(
+    id="tva",
+    label="TvA-TS",
+    full_label="top-versus-all temperature scaling (TvA-TS)",
+    color="grey",
+    marker="h",
+    criteria=("nll",),
+    shown=False,
+)
+class TopVersusAll(LogLossCalibrator, FocalMap):
+    """Method `tva`: softmax(logits / T), T fitted to the confidence alone (Le Coz et al. 2024).
+
+    T minimises the log-loss of a binary problem, whether the top class is the label, for the probability
+    max softmax(logits / T). However many classes there are, every sample then informs the confidence.
+    `score_` is the log-loss over all classes, as for other methods.
+
+    Attributes
+    ----------
+    temperature_ : float
+        The best temperature.
+    """
+
+    def _search(self, objective: Objective) -> Fit:
+        from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
+
+        def loss(log_temperature: float) -> float:
+            return top_versus_all_loss(objective.logits, objective.labels, math.exp(log_temperature))
+
+        highest = -math.log(SMALLEST_TEMPERATURE)
+        grid = np.linspace(-highest, highest, COARSE_STEPS + 1)
+        best = int(np.argmin([loss(log) for log in grid]))
+        found = optimize.minimize_scalar(
+            loss,
+            bounds=(grid[max(best - 1, 0)], grid[min(best + 1, COARSE_STEPS)]),
+            method="bounded",
+            options={"xatol": LOG_TEMPERATURE_ERROR},
+        )
+        return Fit(
+            {"gamma": 0.0, "temperature": math.exp(found.x)},
+            evaluations=COARSE_STEPS + 1 + int(found.nfev),
+            boundaries={"temperature": "low" if best == 0 else "high"} if best in {0, COARSE_STEPS} else {},
+        )
+
+
+@calibrator(
+    id="constant",
+    label="Constant (adversary)",
+    full_label="constant confidence (an adversary: a small ECE without information)",
+    color="grey",
+    marker="_",
+    criteria=("nll",),
+)
+class ConstantConfidence(LogLossCalibrator):
+    """Method `constant`: every sample gets the same confidence, the accuracy on validation data.
+
+    The top class keeps its rank and the others share the rest evenly. Its ECE is the gap between validation
+    and test accuracy, as good as perfect, although it says nothing about any sample: a ranking by ECE puts it
+    first, a proper score last. It is here to show that, not to be used.
+
+    Attributes
+    ----------
+    parameters : dict
+        `confidence`: (correct + 1) / (n + 2), which is never 0 or 1, or just above 1 / k if that is larger.
+    """
+
+    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+        """Return the same two values in every row, (n, k)."""
+        logits = np.asarray(logits)
+        samples, classes = logits.shape
+        confidence = self.parameters["confidence"]
+        logs = np.full((samples, classes), math.log((1.0 - confidence) / (classes - 1)))
+        logs[np.arange(samples), logits.argmax(axis=1)] = math.log(confidence)
+        return logs
+
+    def _search(self, objective: Objective) -> Fit:
+        correct = int(np.sum(objective.logits.argmax(axis=1) == objective.labels))
+        samples, classes = objective.logits.shape
+        lowest = 1.0 / (classes - 1e-6)
+        return Fit({"confidence": max((correct + 1) / (samples + 2), lowest)}, evaluations=1)
+
+
+def top_versus_all_loss(logits: NDArray[np.float64], labels: NDArray[np.int64], temperature: float) -> float:
+    """Return the mean log-loss of `the top class is the label` for the confidence at a temperature."""
+    total = 0.0
+    for block in row_blocks(*logits.shape):
+        logs = log_psi(logits[block], 0.0, temperature)
+        rows = np.arange(len(logs))
+        top = logits[block].argmax(axis=1)
+        of_top = logs[rows, top]
+        logs[rows, top] = -np.inf
+        # 1 - confidence is summed, not subtracted: it stays positive where the confidence rounds to 1.
+        highest = logs.max(axis=1)
+        with np.errstate(under="ignore"):
+            of_rest = highest + np.log(np.exp(logs - highest[:, None]).sum(axis=1))
+        total -= float(np.sum(np.where(top == labels[block], of_top, of_rest)))
+    return total / len(labels)
