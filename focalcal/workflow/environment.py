@@ -14,7 +14,10 @@ def set_job_environment(root: Path, cache: str | None) -> None:
     os.environ["PATH"] = os.pathsep.join(
         [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     )
-    inherited = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(root), *([inherited] if inherited else [])])
+    # Python would look for modules in the working directory first, and an empty entry means it too. It may be
+    # another checkout, or hold a file whose name is that of a package.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), *inherited]))
     if cache is not None:
         os.environ["FOCALCAL_CACHE"] = cache

@@ -31,7 +31,12 @@ def test_an_overlay_and_the_command_line_win_over_it(elsewhere):
     assert '"recipe": "tiny"' in output
 
 
-def test_products_are_made_in_the_folder(elsewhere):
+def test_products_are_made_in_the_folder_but_not_by_its_modules(elsewhere):
+    """Another checkout, or a file with the name of a package: neither may be what jobs import."""
+    for name in ("focalcal/__init__.py", "workflow_scripts/__init__.py", "numpy.py"):
+        module = elsewhere.root / name
+        module.parent.mkdir(exist_ok=True)
+        module.write_text("raise ImportError('a module of the working directory')")
     sources = Project(elsewhere.root.parent / "sources")
     sources.snakemake("--directory", "../elsewhere", "data_all")
     assert (elsewhere.root / "results" / "data" / "gauss-3.npz").is_file()

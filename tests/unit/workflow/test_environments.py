@@ -1,10 +1,13 @@
-"""The conda environments of the rules and requirements.txt name the same versions."""
+"""What jobs run in: variables, and conda environments with the versions of requirements.txt."""
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+
+from focalcal.workflow import environment
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))
@@ -27,3 +30,16 @@ def test_every_requirement_is_pinned():
 def test_every_environment_is_used_by_a_rule():
     rules = "".join(path.read_text("utf-8") for path in (ROOT / "rules").glob("*.smk"))
     assert {f"../envs/{path.name}" for path in ENVIRONMENTS} == set(re.findall(r'"(\.\./envs/[^"]+)"', rules))
+
+
+@pytest.mark.parametrize("inherited", [None, "", "/theirs", ":/theirs::"])
+def test_jobs_import_from_this_checkout_and_never_from_the_working_directory(monkeypatch, inherited):
+    for name in ("PATH", "PYTHONSAFEPATH", "FOCALCAL_CACHE"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    if inherited is None:
+        monkeypatch.delenv("PYTHONPATH", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONPATH", inherited)
+    environment.set_job_environment(Path("/ours"), None)
+    assert os.environ["PYTHONSAFEPATH"] == "1"
+    assert os.environ["PYTHONPATH"] == ("/ours:/theirs" if inherited else "/ours")
