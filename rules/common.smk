@@ -13,11 +13,13 @@ from focalcal.common import codehash
 from focalcal.common.errors import UserError
 from focalcal.reporting import products
 from focalcal.theory.settings import job_settings
-from focalcal.workflow import environment, failures, orphaned_jobs
+from focalcal.workflow import copied_results, environment, failures, orphaned_jobs
 from focalcal.workflow.grid import build_grid
 
 try:
     GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
+    if workflow.is_main_process:
+        copied_results.refuse(Path.cwd())
 except UserError as error:
     # A traceback would bury the one line that helps.
     print(f"error: {error}", file=sys.stderr)
