@@ -20,12 +20,12 @@ try:
     GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
     if workflow.is_main_process:
         copied_results.refuse(Path.cwd())
+    environment.set_job_environment(ROOT, config["cache"])
 except UserError as error:
     # A traceback would bury the one line that helps.
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
 
-environment.set_job_environment(ROOT, config["cache"])
 code_version = partial(codehash.code_version, ROOT)
 LAYOUT = products.Layout(GRID, GRID.human_labels)
 VOCABULARY = f"vocabulary={catalogue.fingerprint()}"

@@ -4,13 +4,21 @@ import os
 import sys
 from pathlib import Path
 
+from focalcal.common.errors import UserError
+
 
 def set_job_environment(root: Path, cache: str | None) -> None:
     """Set the environment that jobs inherit.
 
     They then run this Python on this checkout, whether or not an environment is active and wherever
     `--directory` puts the results. An environment that Snakemake activates for a job comes before it.
+    Raise a UserError if the path of the checkout would be misread.
     """
+    if not set(f"{{}}{os.pathsep}").isdisjoint(str(root)):
+        raise UserError(
+            f"the path of this checkout, {str(root)!r}, has one of {{, }} and {os.pathsep}, which Snakemake "
+            f"or Python would misread; allowed: a path without them; move the checkout"
+        )
     os.environ["PATH"] = os.pathsep.join(
         [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     )

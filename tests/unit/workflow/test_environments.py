@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from focalcal.common.errors import UserError
 from focalcal.workflow import environment
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,6 +31,12 @@ def test_every_requirement_is_pinned():
 def test_every_environment_is_used_by_a_rule():
     rules = "".join(path.read_text("utf-8") for path in (ROOT / "rules").glob("*.smk"))
     assert {f"../envs/{path.name}" for path in ENVIRONMENTS} == set(re.findall(r'"(\.\./envs/[^"]+)"', rules))
+
+
+@pytest.mark.parametrize("folder", ["/a{b}", "/a:b"])
+def test_a_checkout_whose_path_would_be_misread_is_refused(folder):
+    with pytest.raises(UserError, match=r"the path of this checkout, '/a.*move the checkout"):
+        environment.set_job_environment(Path(folder), None)
 
 
 @pytest.mark.parametrize("inherited", [None, "", "/theirs", ":/theirs::"])
