@@ -234,7 +234,7 @@ def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
         (
             "cifar10",
             {"validation": 0},
-            "validation' is 0; allowed: a whole number, at least 2, at most 10000000, or a number, above 0, below 1; ",
+            "validation' is 0; allowed: a whole number, at least 2, at most 10000000, or a number, above 0, ",
         ),
         ("cifar10-s", {"fraction": 0}, "fraction' is 0; allowed: a number, above 0, at most 1; "),
         ("cifar10-s", {"fraction": 1.5}, "fraction' is 1.5; allowed: a number, above 0, at most 1; "),
