@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(workflow.basedir)
+ROOT = Path(str(workflow.current_basedir)).parent
 sys.path.insert(0, str(ROOT))
 
 from focalcal.calibration import catalogue
