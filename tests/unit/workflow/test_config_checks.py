@@ -212,6 +212,12 @@ def test_a_recipe_that_contradicts_itself_is_refused(name):
     assert_refused(config, r"config key 'recipes\.recovery': recipe\." + message)
 
 
+def test_a_configuration_that_contains_itself_is_refused():
+    config = merged_config()
+    config["report"]["title"] = config
+    assert_refused(config, r"the configuration contains itself, .*remove the YAML alias")
+
+
 def test_a_single_gamma_is_enough_for_a_grid_search():
     config = merged_config()
     config["calibration"].update(methods=["none", "ts", "fts", "psi"], gammas=[0.5])
