@@ -7,9 +7,13 @@ import json
 import os
 import platform
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from focalcal.common.errors import UserError
 
 
 @contextlib.contextmanager
@@ -48,7 +52,21 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Return the content of a JSON file."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    with refusing_damage(path):
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+@contextlib.contextmanager
+def refusing_damage(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn the errors of reading a product that is cut, empty or garbled into a UserError with the repair."""
+    try:
+        yield
+    # Decoders, pandas and NumPy raise subclasses of ValueError; the others are those of zip files.
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(
+            f"{os.fspath(path)} is damaged ({reason}); delete it and start the same command again"
+        ) from None
 
 
 def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
