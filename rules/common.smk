@@ -19,7 +19,7 @@ from focalcal.workflow.grid import build_grid
 try:
     GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
     if workflow.is_main_process:
-        copied_results.refuse(Path.cwd())
+        copied_results.refuse_without_records(Path.cwd())
     environment.set_job_environment(ROOT, config["cache"])
 except UserError as error:
     # A traceback would bury the one line that helps.

@@ -12,7 +12,7 @@ TABLE = Path("results/tables/metrics.csv")
 RECORDS = [Path(".snakemake", name) for name in ("metadata", "incomplete", "metadata.db")]
 
 
-def refuse(folder: Path) -> None:
+def refuse_without_records(folder: Path) -> None:
     """Raise a UserError if `folder` has a table of all runs but no records of Snakemake."""
     records = [folder / path for path in RECORDS]
     recorded = any(path.is_file() or (path.is_dir() and any(path.iterdir())) for path in records)
