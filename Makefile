@@ -5,28 +5,38 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := Snakefile rules
 
-.PHONY: demo test test-slurm schema lint bench clean
+.PHONY: demo test test-slurm tools schema docs lint overlays bench clean
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
 	$(BIN)/snakemake --cores all
 	@echo "The report: $(CURDIR)/results/report.html"
 
-# Three processes on two cores, since the cluster tests mostly wait. They are skipped if no cluster can be started.
-test: lint
+# Three processes on two cores, since the cluster tests mostly wait.
+test: lint tools
 	$(BIN)/pytest -n 3 --dist loadgroup
 
-test-slurm: $(STAMP)
+test-slurm: tools
 	$(BIN)/pytest tests/slurm
+
+# Chromium and SLURM, where root may install them with apt; otherwise nothing changes, and their tests are skipped.
+tools: $(STAMP)
+	$(BIN)/python -m tests.tools
 
 schema: $(STAMP)
 	$(BIN)/python -m workflow_scripts.schema
+
+docs: $(STAMP)
+	$(BIN)/python -m workflow_scripts.rule_docs
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check $(SOURCES)
 	$(BIN)/snakemake --lint
+
+overlays: $(STAMP)
+	for overlay in configs/*.yaml; do $(BIN)/snakemake --dry-run --quiet --configfile $$overlay || exit 1; done
 
 bench: $(STAMP)
 	for room in $(patsubst bench/%.py,%,$(wildcard bench/*.py)); do $(BIN)/python -m bench.$$room || exit 1; done

@@ -5,9 +5,9 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-# Beside this file, wherever `--directory` puts the results: a plain name would be looked for there.
-configfile: f"{workflow.basedir}/configs/recipes.yaml"
-configfile: f"{workflow.basedir}/config.yaml"
+# Beside this file, wherever `--directory` puts the results and whichever workflow uses this one as a module.
+configfile: f"{workflow.current_basedir}/configs/recipes.yaml"
+configfile: f"{workflow.current_basedir}/config.yaml"
 
 
 include: "rules/common.smk"

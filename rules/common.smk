@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(workflow.basedir)
+ROOT = Path(str(workflow.current_basedir)).parent
 sys.path.insert(0, str(ROOT))
 
 from focalcal.calibration import catalogue
@@ -13,17 +13,19 @@ from focalcal.common import codehash
 from focalcal.common.errors import UserError
 from focalcal.reporting import products
 from focalcal.theory.settings import job_settings
-from focalcal.workflow import environment, failures, orphaned_jobs
+from focalcal.workflow import copied_results, environment, failures, orphaned_jobs
 from focalcal.workflow.grid import build_grid
 
 try:
     GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
+    if workflow.is_main_process:
+        copied_results.refuse_without_records(Path.cwd())
+    environment.set_job_environment(ROOT, config["cache"])
 except UserError as error:
     # A traceback would bury the one line that helps.
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
 
-environment.set_job_environment(ROOT, config["cache"])
 code_version = partial(codehash.code_version, ROOT)
 LAYOUT = products.Layout(GRID, GRID.human_labels)
 VOCABULARY = f"vocabulary={catalogue.fingerprint()}"

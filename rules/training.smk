@@ -95,15 +95,12 @@ rule import_logits:
         " > {log:q} 2>&1"
 
 
-# Its output is for the terminal, even where a profile sends jobs to a cluster.
-localrules:
-    plan,
-
-
 rule plan:
     """Print jobs, epochs, images and estimated GPU-hours and disk of this configuration; make nothing."""
     log:
         "logs/plan.log",
+    # Its output is for the terminal, even where a profile sends jobs to a cluster.
+    localrule: True
     conda:
         "../envs/training.yaml"
     params:

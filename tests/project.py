@@ -70,7 +70,7 @@ class Project:
         """Run Snakemake as a user does; return what it printed."""
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
         result = subprocess.run(
-            command, cwd=self.root, capture_output=True, text=True, timeout=300, check=False
+            command, cwd=self.root, capture_output=True, text=True, timeout=900, check=False
         )
         output = result.stdout + result.stderr
         assert result.returncode == expect, output

@@ -3,10 +3,10 @@
 - `.npz` and `.safetensors`: arrays `val_logits`, `val_labels`, `test_logits`, `test_labels` (or `logits_val`,
   ...) and, if it is known, `val_posterior` and `test_posterior`.
 - `.csv` and `.parquet`: one row per sample; a column `label`, a column `split` with `val` or `test`, and one
-  column per class, in the order of the classes. Labels are class numbers 0..k-1 or names of class columns; if
-  the class columns have whole numbers as names, labels always mean those. Any other column is refused: one
-  without a name, one beside numbered class columns (`0`, `1`, ... or `logit_0`, `logit_1`, ...), and one of
-  whole numbers beside class columns that have fractions.
+  column per class. If the class columns are numbered (`0`, `1`, ... or `class_1`, `class_2`, ...), these
+  numbers say which class a column is, wherever it stands, and labels mean these numbers. Otherwise labels are
+  names of class columns, or their positions 0..k-1. Any other column is refused: one without a name, one
+  beside numbered class columns, and one of whole numbers beside class columns that have fractions.
 
 With `kind: probabilities` the numbers are probabilities instead of logits, and their logarithms are taken.
 Formats that run code when they are read (pickle, and so PyTorch's) are refused.
@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,10 @@ LIKELY_ROW_SUM_TOLERANCE = 0.15
 """Rounded probabilities, or those without one class, sum to 1 this closely; logits in [0, 1] do not."""
 UNNAMED_COLUMN = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__")
 """How pandas reads, or writes, the column of a row index."""
-NUMBERED_CLASS_COLUMN = re.compile(r"(|(?:class|logit|score|prob|output)[a-z]*[ _.-]?)\d+", re.IGNORECASE)
+NUMBERED_COLUMN = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
+"""A name that ends with a number: what comes before it, and the number."""
+CLASS_PREFIX = re.compile(r"|(?:class|logit|score|prob|output)[a-z]*[ _.-]?", re.IGNORECASE)
+"""What comes before the number of a class column, where not all columns are numbered alike."""
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
 """What a probability of 0 is read as: the smallest normal float32, about 1.2e-38."""
 
@@ -149,14 +152,17 @@ def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
             f"rename it or drop its rows"
         )
     scores = _class_scores(table.drop(columns=["label", "split"]), path)
-    labels = _class_numbers(table["label"], [str(column) for column in scores.columns], path)
+    labels = _class_positions(table["label"], [str(column) for column in scores.columns], path)
     chosen = {split: (table["split"] == split).to_numpy() for split in SPLITS}
     logits = {f"{split}_logits": scores.to_numpy()[rows] for split, rows in chosen.items()}
     return logits | {f"{split}_labels": labels[rows] for split, rows in chosen.items()}
 
 
 def _class_scores(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return a table's class columns as float64; a UserError names a column that is not one."""
+    """Return a table's class columns as float64, in the order of their numbers if they have any.
+
+    A UserError names a column that is not a class.
+    """
     for column in table.columns:
         if UNNAMED_COLUMN.fullmatch(str(column)):
             raise UserError(
@@ -169,16 +175,36 @@ def _class_scores(table: pd.DataFrame, path: Path) -> pd.DataFrame:
                 f"and split only columns of class scores; drop the others"
             )
     scores = table.astype(np.float64)
-    if not _checked_numbering([str(column) for column in table.columns], path):
+    columns = [str(column) for column in table.columns]
+    _check_all_numbered(columns, path)
+    numbers = _column_numbers(columns)
+    if numbers is None:
         _check_fractions(scores, path)
-    return scores
+        return scores
+    order = np.argsort(numbers, kind="stable")
+    for first, second in pairwise(order):
+        if numbers[first] == numbers[second]:
+            raise UserError(
+                f"{path}: columns {columns[first]!r} and {columns[second]!r} have the same number; allowed: "
+                f"one column per class; drop or rename one"
+            )
+    return scores.iloc[:, order]
 
 
-def _checked_numbering(columns: list[str], path: Path) -> bool:
-    """Return whether all columns are numbered; a UserError names one that is not if others are."""
-    prefixes = {name: match[1] for name in columns if (match := NUMBERED_CLASS_COLUMN.fullmatch(name))}
+def _column_numbers(columns: list[str]) -> list[int] | None:
+    """Return the numbers of class columns that differ in nothing else; None if they do."""
+    matches = [NUMBERED_COLUMN.fullmatch(name) for name in columns]
+    if not all(matches) or len({match[1] for match in matches}) > 1:
+        return None
+    return [int(match[2]) for match in matches]
+
+
+def _check_all_numbered(columns: list[str], path: Path) -> None:
+    """Raise a UserError that names a column which is not numbered as two or more class columns are."""
+    matches = ((name, NUMBERED_COLUMN.fullmatch(name)) for name in columns)
+    prefixes = {name: match[1] for name, match in matches if match and CLASS_PREFIX.fullmatch(match[1])}
     if len(prefixes) < 2:
-        return False
+        return
     prefix = Counter(prefixes.values()).most_common(1)[0][0]
     others = [name for name in columns if prefixes.get(name) != prefix]
     if others:
@@ -187,7 +213,6 @@ def _checked_numbering(columns: list[str], path: Path) -> bool:
             f"{path}: column {others[0]!r} is not numbered as the class columns {numbered[0]!r} to "
             f"{numbered[-1]!r} are; allowed: besides label and split only those; drop or rename it"
         )
-    return True
 
 
 def _check_fractions(scores: pd.DataFrame, path: Path) -> None:
@@ -208,19 +233,22 @@ def _check_fractions(scores: pd.DataFrame, path: Path) -> None:
         )
 
 
-def _class_numbers(labels: pd.Series, classes: list[str], path: Path) -> NDArray:
-    """Return labels as class numbers: as they are, or looked up among the names of the class columns."""
-    numbered = all(name.isdecimal() for name in classes)
-    if labels.dtype.kind in "fiu" and not (numbered and labels.dtype.kind in "iu"):
-        return labels.to_numpy()
-    numbers = pd.Index(classes).get_indexer(labels.map(str))
-    unknown = labels[numbers < 0].tolist()
+def _class_positions(labels: pd.Series, classes: list[str], path: Path) -> NDArray:
+    """Return the position of each label's class column: given, or looked up by its number or its name."""
+    numbers = _column_numbers(classes)
+    if labels.dtype.kind in "fiu":
+        if numbers is None or (labels.dtype.kind == "f" and (labels % 1 != 0).any()):
+            return labels.to_numpy()  # what is not a class there is refused with the arrays of any other file
+        positions = pd.Index(numbers).get_indexer(labels)
+    else:
+        positions = pd.Index(classes).get_indexer(labels.map(str))
+    unknown = labels[positions < 0].tolist()
     if unknown:
         raise UserError(
             f"{path}: column 'label' has {unknown[0]!r}, which is not a class column; allowed: "
             f"{', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''}; correct the label or the header"
         )
-    return numbers
+    return positions
 
 
 def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> NDArray:

@@ -153,6 +153,11 @@ def default_threads() -> int:
 
 def checked_logits(logits: ArrayLike) -> NDArray[np.float64]:
     """Return logits as contiguous float64 (n, k), or raise ValueError naming the fault."""
+    if np.ma.is_masked(logits):
+        raise ValueError("logits has masked entries; expected numbers; leave those samples out")
+    logits = np.asarray(logits)
+    if logits.dtype.kind not in "fiu":
+        raise ValueError(f"logits has dtype {logits.dtype}; expected real numbers")
     logits = np.ascontiguousarray(logits, dtype=np.float64)
     if logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
         raise ValueError(f"logits has shape {logits.shape}; expected (n, k), n >= 1 samples, k >= 2 classes")

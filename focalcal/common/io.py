@@ -1,13 +1,19 @@
 """Atomic writes: a reader sees the old file or the complete new one, even if the writer is killed."""
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
+import platform
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from focalcal.common.errors import UserError
 
 
 @contextlib.contextmanager
@@ -15,11 +21,13 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `path`; it is renamed to `path` when the block ends without an error.
 
     The suffix is kept for libraries that choose the format by it. After an error or a kill, `path` is
-    unchanged.
+    unchanged; what a killed process left is deleted by the next write.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=f".partial{path.suffix}", dir=path.parent)
+    prefix, suffix = f".{path.stem}.{platform.node()}-", f".partial{path.suffix}"
+    _delete_leftovers(path.parent, prefix, suffix)
+    handle, name = tempfile.mkstemp(prefix=f"{prefix}{os.getpid()}-", suffix=suffix, dir=path.parent)
     os.close(handle)
     partial = Path(name)
     try:
@@ -44,13 +52,39 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Return the content of a JSON file."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    with refusing_damage(path):
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+@contextlib.contextmanager
+def refusing_damage(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn the errors of reading a product that is cut, empty or garbled into a UserError with the repair."""
+    try:
+        yield
+    # Decoders, pandas and NumPy raise subclasses of ValueError; the others are those of zip files.
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(
+            f"{os.fspath(path)} is damaged ({reason}); delete it and start the same command again"
+        ) from None
 
 
 def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
     """Return the hexadecimal digest of the file at `path`."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+
+
+def _delete_leftovers(folder: Path, prefix: str, suffix: str) -> None:
+    """Delete temporary files of processes of this machine that no longer exist."""
+    for leftover in folder.glob(f"{glob.escape(prefix)}*-*{glob.escape(suffix)}"):
+        process = leftover.name.removeprefix(prefix).partition("-")[0]
+        try:
+            os.kill(int(process), 0)
+        except ProcessLookupError:
+            leftover.unlink(missing_ok=True)
+        except (ValueError, OSError):  # not ours, or another user's that is alive
+            continue
 
 
 def _make_durable(partial: Path) -> None:

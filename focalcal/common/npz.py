@@ -1,8 +1,10 @@
 """Safe reading of `.npz` files from untrusted sources."""
 
+import os
 import zipfile
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +17,13 @@ def read_npz(path: Path) -> dict[str, NDArray]:
     try:
         # Opened here, since np.load leaves a damaged zip file open.
         with path.open("rb") as file:
+            _check_size(path, file)
             loaded = np.load(file, allow_pickle=False)
             arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded.items())
+    except MemoryError as error:
+        raise UserError(
+            f"{path} does not fit into memory ({error}); allowed: arrays that do; write it again"
+        ) from None
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; allowed: an existing file; correct the path") from None
     # The zip module raises RuntimeError for an encrypted file or an unknown compression.
@@ -39,3 +46,16 @@ def read_npz(path: Path) -> dict[str, NDArray]:
             f"{path} holds {foreign[0]!r}, which is not an array; allowed: what np.savez writes; remove it"
         )
     return arrays
+
+
+def _check_size(path: Path, file: BinaryIO) -> None:
+    """Raise UserError if the arrays would not fit into memory: a small file can unpack to any size."""
+    if zipfile.is_zipfile(file) and hasattr(os, "sysconf"):
+        size = sum(member.file_size for member in zipfile.ZipFile(file).infolist())
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if size > memory:
+            raise UserError(
+                f"{path} unpacks to {size:.3g} bytes, but this machine has {memory:.3g}; allowed: what fits "
+                f"into memory; write it again"
+            )
+    file.seek(0)

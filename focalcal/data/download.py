@@ -136,17 +136,29 @@ def _transfer(url: str, partial: Path, expected: ExpectedFile, policy: DownloadP
         raise _TemporaryError(f"the connection closed after {position} of {total} bytes")
 
 
-def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.HTTPResponse:
-    """Return the response from byte `offset` on; delete `partial` if the server cannot resume."""
+class _HttpRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to http addresses only; urllib would follow one to ftp, too."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        _check_scheme(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _check_scheme(url: str) -> None:
     if not url.startswith(("http://", "https://")):
         raise SourceError(f"not an http address: {url}")
+
+
+def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.HTTPResponse:
+    """Return the response from byte `offset` on; delete `partial` if the server cannot resume."""
+    _check_scheme(url)
     # Compression would change the meaning of sizes and byte ranges.
     headers = {"User-Agent": "focalcal", "Accept-Encoding": "identity"}
     if offset:
         headers["Range"] = f"bytes={offset}-"
     request = urllib.request.Request(url, headers=headers)  # noqa: S310  the scheme was checked above
     try:
-        return urllib.request.urlopen(request, timeout=timeout)  # noqa: S310  the scheme was checked above
+        return urllib.request.build_opener(_HttpRedirects).open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == _RANGE_NOT_SATISFIABLE:
@@ -156,6 +168,8 @@ def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.H
         raise kind(f"HTTP {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException) as error:
         raise _connection_error(error) from None
+    except ValueError as error:
+        raise SourceError(f"redirected to an address that cannot be read: {error}") from None
 
 
 def _plan(response: http.client.HTTPResponse, offset: int, expected: ExpectedFile) -> tuple[int, int | None]:

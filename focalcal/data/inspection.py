@@ -14,7 +14,14 @@ _SAMPLES_PER_CLASS = 8
 _MOST_POINTS = 2000
 _COLUMN_INCHES = 5.0
 _DPI = 150
-_STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
+# Names of classes are texts, not formulas.
+_STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "pdf.fonttype": 42,
+    "text.parse_math": False,
+}
 # Okabe and Ito's colour-blind-safe palette, with darker colours in place of yellow.
 _COLOURS = (
     *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9"),

@@ -8,6 +8,7 @@ built-in dataset a second name, under which it has parameters of its own: `gauss
 
 import os
 import tomllib
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ DOWNLOAD = "download"
 # These keys stay out of a job's spec, so that a new mirror or a better citation reruns nothing.
 _DESCRIPTIVE_KEYS = ("title", "licence", "citation", "homepage", "archives", "sources", "human_labels")
 
+_LEAST_NOISE = 1e-6
+"""Below, squared distances to the means would overflow."""
 _DRAWN_SPLIT = {"validation": 0.1, "test": 0.2, "seed": 0}
 _OWN_DEFAULTS = {
     "folder": {"folder": None, "image_size": None, "greyscale": False, **_DRAWN_SPLIT},
@@ -94,17 +97,36 @@ def user_files(spec: Mapping[str, Any]) -> list[str]:
     if "npz" in parameters:
         return [parameters["npz"]]
     if "folder" in parameters:
-        top = Path(parameters["folder"])
-        below = (path for pattern in ("*", "*/*") for path in top.glob(pattern) if path.is_dir())
-        folders = [str(path) for path in (top, *sorted(below))]
-        for path in folders:
-            printable = os.fsencode(path).decode("utf-8", "backslashreplace")
-            # Snakemake could not write it down.
-            if printable != path:
-                where = f"datasets.{spec['name']}.folder"
-                raise UserError(f"{where}: the name of '{printable}' is not UTF-8; rename it")
-        return folders
+        return _folders(f"datasets.{spec['name']}.folder", Path(parameters["folder"]))
     return []
+
+
+def _folders(where: str, top: Path) -> list[str]:
+    """Return a folder of images and all folders in it; raise a UserError for what Snakemake cannot follow."""
+    if top.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise UserError(
+            f"{where}: {str(top)!r} contains the working directory, where results are written; allowed: a "
+            f"folder of images only; move them into one"
+        )
+    below = (path for pattern in ("*", "*/*") for path in top.glob(pattern) if path.is_dir())
+    try:
+        folders = [str(path) for path in (top, *sorted(below))]
+    except OSError as error:
+        raise UserError(
+            f"{where}: {str(top)!r} cannot be listed ({error.strerror}: {error.filename!r}); allowed: a "
+            f"folder of images; correct it"
+        ) from None
+    for path in folders:
+        printable = os.fsencode(path).decode("utf-8", "backslashreplace")
+        # Snakemake could not write it down.
+        if printable != path:
+            raise UserError(f"{where}: the name of '{printable}' is not UTF-8; rename it")
+        if not set("{}<>").isdisjoint(path):
+            raise UserError(
+                f"{where}: the name of {path!r} has one of {{, }}, < and >, which Snakemake reads as "
+                f"wildcards; rename it"
+            )
+    return folders
 
 
 def _resolve_parameters(
@@ -123,8 +145,11 @@ def _resolve_parameters(
 def _check_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
     """Raise a UserError for a parameter that is allowed in general but does not fit the dataset."""
     kind = entry["kind"]
-    if kind == "synthetic" and not parameters["noise"] > 0:
-        raise UserError(f"{where}.noise: must be above 0 for a Gaussian problem, not {parameters['noise']}")
+    if kind == "synthetic" and not parameters["noise"] >= _LEAST_NOISE:
+        raise UserError(
+            f"{where}.noise: must be at least {_LEAST_NOISE:g} for a Gaussian problem, not "
+            f"{parameters['noise']}"
+        )
     if kind == "bundled" and sum(parameters["sizes"].values()) > entry["counts"]["all"]:
         total, available = sum(parameters["sizes"].values()), entry["counts"]["all"]
         raise UserError(f"{where}.sizes: sum to {total}, but there are {available} samples; lower them")
@@ -135,8 +160,20 @@ def _check_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[
             raise UserError(f"{where}.validation: must be {allowed}, not {validation!r}")
     if kind == "folder" and not Path(parameters["folder"]).is_dir():
         raise UserError(f"{where}.folder: {parameters['folder']!r} is not a folder in {str(Path.cwd())!r}")
-    if kind == "npz" and not Path(parameters["npz"]).is_file():
-        raise UserError(f"{where}.npz: {parameters['npz']!r} is not a file in {str(Path.cwd())!r}")
+    if kind == "npz":
+        _check_npz(f"{where}.npz", Path(parameters["npz"]))
+
+
+def _check_npz(where: str, path: Path) -> None:
+    """Raise a UserError unless the user's file is there and begins and ends as an .npz file does."""
+    if not path.is_file():
+        raise UserError(f"{where}: {str(path)!r} is not a file in {str(Path.cwd())!r}")
+    try:
+        readable = zipfile.is_zipfile(path)
+    except OSError as error:
+        raise UserError(f"{where}: {str(path)!r} cannot be read ({error.strerror}); repair it") from None
+    if not readable:
+        raise UserError(f"{where}: {str(path)!r} is not an .npz file; allowed: what np.savez writes")
 
 
 def _base_entry(name: str, base: str) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
+IMAGE_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")
+"""What Pillow may take a file for, whatever it is called; some of its other readers start programs."""
 _PART_ARRAYS = {split: (f"x_{split}", f"y_{split}") for split in SPLITS}
 _WHOLE_ARRAYS = ("inputs", "labels", *(f"{split}_indices" for split in SPLITS), "posterior")
 _NEEDED_ARRAYS = {"inputs", "labels", "x_train", "y_train", "x_test", "y_test"}
@@ -239,7 +241,7 @@ def _read_image(file: Path, image_size: int | None, greyscale: bool) -> np.ndarr
     from PIL import Image, ImageOps  # noqa: PLC0415  only folders of images need it
 
     try:
-        with Image.open(file) as image:
+        with Image.open(file, formats=IMAGE_FORMATS) as image:
             if image.mode in _DEEP_MODES:
                 raise UserError(
                     f"{file} has the mode {image.mode!r}, more than 8 bits per channel; allowed: 8 bits; "
@@ -291,9 +293,15 @@ def _as_inputs(name: str, values: np.ndarray) -> np.ndarray:
     if values.dtype == np.uint8 and values.ndim == 3:
         return values[:, None]
     if values.dtype == np.uint8 and values.ndim == 4:
-        if values.shape[1] in _CHANNEL_COUNTS:
+        first, last = (values.shape[axis] in _CHANNEL_COUNTS for axis in (1, 3))
+        if first and last:
+            raise UserError(
+                f"{name} is {values.shape}, which may be (n, C, H, W) or (n, H, W, C); allowed: images at "
+                f"least 5 pixels high and wide, or grey ones as (n, H, W); pad or crop them"
+            )
+        if first:
             return values
-        if values.shape[3] in _CHANNEL_COUNTS:
+        if last:
             return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
     if values.ndim == 2 and values.dtype.kind in "fiu":
         return values.astype(np.float32)

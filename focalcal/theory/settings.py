@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from focalcal.common.constraints import UNIQUE, Count, NonNegative, Positive, Section, Seed
+from focalcal.common.constraints import UNIQUE, NonNegative, Positive, Section, Seed
 from focalcal.common.errors import UserError
 
 FEWEST_POINTS_ON_A_LINE = 3
@@ -45,9 +45,9 @@ class TheorySettings(Section):
     fit_ranges: GammaRanges = ((0.0, 10.0), (0.0, 5.0), (0.0, 3.0), (1.0, 10.0))
     """Ranges (above, up to) of gamma on which 1/T is fitted by a line, with three or more matching_gammas in
     each."""
-    linear_model_samples: Annotated[int, Ge(40)] = 500
+    linear_model_samples: Annotated[int, Ge(40), Le(100_000)] = 500
     """Training points of the linear-model experiment (M20 App. G); it is tested on four times as many."""
-    linear_model_steps: Count = 5000
+    linear_model_steps: Annotated[int, Ge(1), Le(1_000_000)] = 5000
     """Gradient steps of the linear-model experiment; its weights settle well before 5000."""
     linear_model_seeds: Annotated[tuple[Seed, ...], MinLen(1), UNIQUE] = (0, 1, 2, 3, 4)
     """Random seeds of the linear-model experiment."""

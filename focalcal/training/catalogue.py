@@ -71,7 +71,7 @@ FEATURE_MODELS = ("mlp",)
 TIMM_PREFIX = "timm:"
 TIMM_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)?")
 
-_NUMBER = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
+_NUMBER = re.compile(r"(0|[1-9][0-9]{0,2})(\.[0-9]{0,5}[1-9])?")
 _SMOOTHING = "+ls-"
 
 
@@ -153,8 +153,8 @@ def _number(digits: str, family: LossKind, loss_id: str) -> float:
     """Return the number in an id; only its shortest spelling is accepted, so that one loss has one path."""
     if not _NUMBER.fullmatch(digits):
         raise UserError(
-            f"loss {loss_id!r}: {digits!r} is not a plain number for {family.number} "
-            "(write 2 or 0.5, not 2.0, .5 or 1e1)"
+            f"loss {loss_id!r}: {digits!r} is not a plain number below 1000 for {family.number} "
+            "(write 2 or 0.5, not 2.0, .5 or 1e1, and at most six decimals)"
         )
     low, high = family.bounds
     if not low <= float(digits) < high:

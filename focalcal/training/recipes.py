@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
-from focalcal.common.constraints import UNIQUE, Count, NonNegative, OpenShare, Positive, Section
+from focalcal.common.constraints import UNIQUE, NonNegative, OpenShare, Positive, Section
 from focalcal.common.errors import UserError
 from focalcal.training.catalogue import check_model, parse_loss
 
-NonNegativeInteger = Annotated[int, Ge(0)]
+Epoch = Annotated[int, Ge(0), Le(100_000)]
+EpochCount = Annotated[int, Ge(1), Le(100_000)]
+BatchSize = Annotated[int, Ge(1), Le(1_000_000)]
 Probability = Annotated[float, Ge(0), Le(1)]
 ShareBelowOne = Annotated[float, Ge(0), Lt(1)]
 
@@ -23,7 +25,7 @@ ASCENDING = ("milestones", "gamma_milestones", "gamma_thresholds")
 class AdaFocalSettings(Section):
     """Constants of AdaFocal (Ghosh et al. 2022), as K24 used them."""
 
-    bins: Count = 15
+    bins: Annotated[int, Ge(1), Le(1000)] = 15
     """Number of equal-mass confidence bins, each with a gamma of its own."""
     rate: NonNegative = 1.0
     """Lambda: how fast a gamma follows its bin's gap between confidence and accuracy."""
@@ -42,11 +44,11 @@ class AdaFocalSettings(Section):
 class Recipe(Section):
     """How a network is optimised. Every setting determines the result, so an edit trains its runs again."""
 
-    epochs: Count
+    epochs: EpochCount
     """Passes over the training set; the last epoch is evaluated, never the best one."""
-    batch_size: Count
+    batch_size: BatchSize
     """Images in a training step; the last batch of an epoch may be smaller."""
-    learning_rate: Positive
+    learning_rate: Annotated[float, Gt(0), Le(1e6)]
     """Learning rate at its highest, before any decay."""
     optimizer: Literal["sgd", "adamw"] = "sgd"
     """sgd has momentum and L2 weight decay; adamw has decoupled weight decay and betas (momentum, 0.999)."""
@@ -59,7 +61,7 @@ class Recipe(Section):
     schedule: Literal["constant", "steps", "cosine", "one-cycle"] = "constant"
     """constant; steps (multiply by `decay` at each of `milestones`); cosine (from the peak to 0); one-cycle
     (rise for the share `warmup` of all steps, then fall to 0, both along a cosine)."""
-    milestones: tuple[NonNegativeInteger, ...] = ()
+    milestones: tuple[Epoch, ...] = ()
     """Epochs, counted from 0, from which the learning rate of `steps` is multiplied by `decay` once more."""
     decay: Positive = 0.1
     """Factor on the learning rate at each milestone."""
@@ -71,7 +73,7 @@ class Recipe(Section):
     brier is always a mean."""
     clip_norm: Positive | None = None
     """Largest norm of the whole gradient, to which a longer one is scaled; null does not clip."""
-    crop_padding: NonNegativeInteger = 0
+    crop_padding: Annotated[int, Ge(0), Le(1024)] = 0
     """Pixels of black border from which training images are cropped at random to their own size."""
     flip: bool = False
     """Whether half of the training images, chosen at random, are mirrored left to right."""
@@ -87,21 +89,21 @@ class Recipe(Section):
     """Whether CUDA uses only deterministic kernels, which are slower; a CPU always does."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto is the GPU where there is one, else the CPU."""
-    threads: Count = 1
+    threads: Annotated[int, Ge(1), Le(1024)] = 1
     """CPU threads of a run; more than one pays for convolutional networks only, and may change last bits."""
-    evaluation_batch_size: Count = 1024
+    evaluation_batch_size: BatchSize = 1024
     """Images in an evaluation step."""
-    evaluate_every: Count = 1
+    evaluate_every: EpochCount = 1
     """Epochs from one evaluation on the validation set to the next; the last epoch is always evaluated."""
     history_test: bool = False
     """Whether history.csv also follows the test set (M20 Figs 1 and 3); nothing is chosen by it."""
-    snapshot_epochs: Annotated[tuple[Count, ...], UNIQUE] = ()
+    snapshot_epochs: Annotated[tuple[EpochCount, ...], UNIQUE] = ()
     """Epochs, counted from 1, after which run.json keeps the training set's reliability bins (M20 Fig. 2), of
     the predictions that were made during the epoch, in training mode."""
     gamma_thresholds: tuple[Probability, Probability] = (0.2, 0.5)
     """Probabilities of the true class at which the gamma of flsd-53 and flsd-532 falls (M20 text 0.19, code
     0.2)."""
-    gamma_milestones: tuple[NonNegativeInteger, NonNegativeInteger] = (100, 250)
+    gamma_milestones: tuple[Epoch, Epoch] = (100, 250)
     """Epochs, counted from 0, at which the gamma of focal-sched-532 and focal-sched-531 falls."""
     adafocal: AdaFocalSettings = field(default_factory=AdaFocalSettings)
     adafocal_split: Literal["val", "holdout"] = "val"
@@ -146,6 +148,9 @@ def check_recipe(recipe: Recipe) -> None:
         values = list(getattr(recipe, name))
         if values != sorted(set(values)):
             raise _not_allowed(name, values, "numbers that increase")
+    if any(epoch > recipe.epochs for epoch in recipe.snapshot_epochs):
+        allowed = f"at most the number of epochs, which is {recipe.epochs}"
+        raise _not_allowed("snapshot_epochs", list(recipe.snapshot_epochs), allowed)
     if recipe.device == "cpu" and (recipe.precision != "fp32" or recipe.compile):
         allowed = "auto or cuda with bf16 or compile; on a CPU leave out precision and compile"
         raise _not_allowed("device", recipe.device, allowed)

@@ -23,25 +23,31 @@ from focalcal.theory.settings import TheorySettings
 from focalcal.training.recipes import Recipe
 
 
-def _text_matching(pattern: str, description: str) -> Any:
-    return Annotated[str, SchemaKeyword("pattern", pattern), SchemaKeyword("description", description)]
+def _text_matching(pattern: str, description: str, longest: int) -> Any:
+    keywords = {"pattern": pattern, "maxLength": longest, "description": description}
+    return Annotated[str, *(SchemaKeyword(name, value) for name, value in keywords.items())]
 
 
 Name = _text_matching(
-    "^[A-Za-z0-9][A-Za-z0-9.:_+-]*$", "A name of letters, digits, dot, colon, plus, minus and underscore."
+    "^[A-Za-z0-9][A-Za-z0-9.:_+-]*$",
+    "A name of letters, digits, dot, colon, plus, minus and underscore.",
+    100,
 )
 Names = Annotated[tuple[Name, ...], MinLen(1), UNIQUE]
 DatasetName = _text_matching(
-    "^[A-Za-z0-9][A-Za-z0-9._-]*$", "A name of letters, digits, dot, minus and underscore."
+    "^[A-Za-z0-9][A-Za-z0-9._-]*$", "A name of letters, digits, dot, minus and underscore.", 100
 )
 LogitsName = _text_matching(
-    "^[A-Za-z0-9][A-Za-z0-9._+-]*$", "A name of letters, digits, dot, plus, minus and underscore."
+    "^[A-Za-z0-9][A-Za-z0-9._+-]*$", "A name of letters, digits, dot, plus, minus and underscore.", 100
 )
-PathText = _text_matching("^[^{}]+$", "A path without braces, which Snakemake reads as wildcards.")
+PathText = _text_matching(
+    "^[^{}<>]+$", "A path without {, }, < and >, which Snakemake reads as wildcards.", 4000
+)
 Bins = Annotated[int, Ge(1), Le(1000)]
 Criterion = Literal[*CRITERIA]
 MethodNames = Annotated[tuple[str, ...], MinLen(1), UNIQUE]
-EvaluatedCount = Annotated[int, Ge(FEWEST_SAMPLES["val"])]
+MOST_SAMPLES = 10_000_000
+EvaluatedCount = Annotated[int, Ge(FEWEST_SAMPLES["val"]), Le(MOST_SAMPLES)]
 
 LEFT_OUT: Any = None
 """Default of a key that has no default of its own here: what leaving it out means depends on other keys."""
@@ -68,8 +74,8 @@ class LogitsEntry(Section):
     """Where one set of logits is, and which run it stands for."""
 
     path: PathText
-    """The file with validation and test logits and labels (.npz, .safetensors, .csv, .parquet). No braces,
-    which Snakemake reads as wildcards."""
+    """The file with validation and test logits and labels (.npz, .safetensors, .csv, .parquet). Without
+    {, }, < and >, which Snakemake reads as wildcards."""
     dataset: Name
     """Name of the dataset as tables show it; it need not be in the registry."""
     model: Name
@@ -86,7 +92,7 @@ class LogitsEntry(Section):
 class SplitSizes(Section):
     """Number of samples in each split of an embedded dataset (gauss-3, gauss-10, digits)."""
 
-    train: Annotated[int, Ge(FEWEST_SAMPLES["train"])] = LEFT_OUT
+    train: Annotated[int, Ge(FEWEST_SAMPLES["train"]), Le(MOST_SAMPLES)] = LEFT_OUT
     """Number of training samples."""
     val: EvaluatedCount = LEFT_OUT
     """Number of validation samples, on which calibrators are fitted."""
@@ -120,8 +126,8 @@ class DatasetSettings(Section):
     """Share of the training images of each class that cifar10-s keeps."""
     folder: PathText = LEFT_OUT
     """Your own images: a folder with one sub-folder per class, or with train, test and optionally val folders
-    that have them. Relative to the working directory, or absolute. No braces, which Snakemake reads as
-    wildcards."""
+    that have them. Relative to the working directory, or absolute. Without {, }, < and >, which Snakemake
+    reads as wildcards."""
     image_size: Annotated[int, Ge(1), Le(1024)] | None = LEFT_OUT
     """Side in pixels of the square that images of `folder` are scaled and centre-cropped to; null keeps their
     size, which must then be the same for all."""
@@ -129,7 +135,7 @@ class DatasetSettings(Section):
     """Whether images of `folder` are read with one grey channel instead of three colour channels."""
     npz: PathText = LEFT_OUT
     """Your own arrays: an .npz file with inputs and labels (docs/add-a-dataset.md lists the names). Relative
-    to the working directory, or absolute. No braces, which Snakemake reads as wildcards."""
+    to the working directory, or absolute. Without {, }, < and >, which Snakemake reads as wildcards."""
     options: dict[str, Any] = LEFT_OUT
     """Anything you like, handed to load(options) of your own datasets/NAME.py."""
 
@@ -174,7 +180,7 @@ class RecoverySection(Section):
     """Human label distributions of test samples, by dataset; predictions of its runs are compared with them.
     Each is download (CIFAR-10H for cifar10, from its authors' repository or the cache folder), or the path of
     a .npy file, or of a .npz file with an array probs, of shape (test samples, classes): rows sum to 1, in
-    the order of the test samples. No braces, which Snakemake reads as wildcards."""
+    the order of the test samples. Without {, }, < and >, which Snakemake reads as wildcards."""
 
 
 @dataclass(frozen=True)

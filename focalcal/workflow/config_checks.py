@@ -1,5 +1,7 @@
 """Mistakes that no schema sees: names that do not exist, values that do not fit each other."""
 
+import json
+import re
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 from itertools import product
@@ -16,6 +18,10 @@ from focalcal.training.recipes import check_recipe, recipe_from_dict
 from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
 
 MAXIMUM_GRID_POINTS = 100_000
+MOST_CHARACTERS = 100_000
+"""Linux takes no argument of more than 128 KiB."""
+MOST_REPEATS = 19
+PERIODIC_END = re.compile(rf"(.+)\1{{{MOST_REPEATS},}}$")
 OWN_FILES = {"folder", "npz"}
 """Settings that make a dataset from the user's own files, which need not exist before a run uses it."""
 
@@ -24,7 +30,12 @@ def check_runs(config: Mapping[str, Any], root: Path) -> None:
     """Raise a UserError for the first mistake in the names that `runs` and `logits` use."""
     for index, block in enumerate(config["runs"]):
         _check_block(config, f"runs[{index}]", block, root)
+        for kind in ("datasets", "models", "losses"):
+            for name in block[kind]:
+                _check_periods(f"config key 'runs[{index}].{kind}'", name)
     for name, entry in config["logits"].items():
+        for kind in ("dataset", "model", "loss"):
+            _check_periods(f"config key 'logits.{name}.{kind}'", entry[kind])
         check_file(f"config key 'logits.{name}.path'", entry["path"])
         with error_prefix(f"config key 'logits.{name}.loss'"):
             _check_gamma(entry["loss"])
@@ -32,6 +43,7 @@ def check_runs(config: Mapping[str, Any], root: Path) -> None:
 
 def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: Path) -> None:
     """Raise a UserError for the first mistake in the other sections; `datasets` are those of all runs."""
+    _check_lengths(config)
     for name, settings in config["datasets"].items():
         if not OWN_FILES & set(settings):
             registry.job_spec(name, settings, root)
@@ -86,11 +98,34 @@ def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], 
 
 
 def _check_gamma(loss: str) -> None:
-    """Raise a UserError for a gamma for which Psi is not computed."""
-    gamma = training_catalogue.training_gamma(loss)
+    """Raise a UserError for a gamma for which Psi is not computed, or a loss may overflow."""
+    parsed = training_catalogue.known_loss(loss)
     largest = calibration_catalogue.LARGEST_GAMMA
-    if gamma is not None and gamma > largest:
+    if parsed is not None and parsed.gamma is not None and parsed.gamma > largest:
         raise UserError(f"loss {loss!r}: gamma must be at most {largest:g}, the largest that Psi accepts")
+
+
+def _check_periods(key: str, name: str) -> None:
+    """Raise a UserError for a name that Snakemake takes for the sign of a rule that calls itself."""
+    if PERIODIC_END.search(name):
+        raise UserError(
+            f"{key} has {shown(name)}, which ends with {MOST_REPEATS + 1} or more repetitions; allowed: at "
+            f"most {MOST_REPEATS}, since Snakemake refuses more; choose another name"
+        )
+
+
+def _check_lengths(config: Mapping[str, Any]) -> None:
+    """Raise a UserError for settings that are too long for a program's argument."""
+    sections = {name: config[name] for name in ("calibration", "theory")}
+    for group in ("recipes", "datasets"):
+        sections |= {f"{group}.{name}": value for name, value in config[group].items()}
+    for name, value in sections.items():
+        length = len(json.dumps(value))
+        if length > MOST_CHARACTERS:
+            raise UserError(
+                f"config key {name!r} is {length} characters long as JSON; allowed: at most "
+                f"{MOST_CHARACTERS}, which a job's command line can take; shorten its lists"
+            )
 
 
 def _check_calibration(section: Mapping[str, Any]) -> None:

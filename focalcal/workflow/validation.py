@@ -41,7 +41,13 @@ _LIMITS = {
 
 def check_against_schema(config: Mapping[str, Any], schema_path: Path) -> None:
     """Raise a UserError with key, value and what is allowed, unless `config` satisfies the schema."""
-    _check_finite_values_and_text_keys(config, [])
+    try:
+        _check_finite_values_and_text_keys(config, [])
+    except RecursionError:
+        raise UserError(
+            "the configuration contains itself, or is nested hundreds of levels deep; allowed: plain values; "
+            "remove the YAML alias (*NAME) that refers to what it is in"
+        ) from None
     # Imported here: a job that is given its spec needs no schema, and this costs a tenth of a second.
     import jsonschema  # noqa: PLC0415
 

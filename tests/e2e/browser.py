@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -23,6 +24,11 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 TIMEOUT = 60
+
+
+def find_chromium():
+    """Return the path of Chromium or Chrome; None if there is none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class BrowserError(RuntimeError):

@@ -1,13 +1,10 @@
 """The report of a made-up results folder, and a Chromium to open it in."""
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.browser import Browser
+from tests.e2e.browser import Browser, find_chromium
 from tests.e2e.made_results import MadeResults
 
 ARTEFACTS = Path(__file__).with_name("artefacts")
@@ -34,27 +31,11 @@ def report(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def chromium():
-    """The path of Chromium, installed first where this user may."""
-    found = _find()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        for command in (["update", "-q"], ["install", "-y", "-q", "--no-install-recommends", "chromium"]):
-            done = subprocess.run(["apt-get", *command], capture_output=True, timeout=600, check=False)
-            if done.returncode:
-                pytest.skip(f"Chromium could not be installed: apt-get {command[0]} failed")
-        found = _find()
-    if found is None:
-        pytest.skip("Chromium is not installed, and only root with apt-get can install it")
-    return found
-
-
-@pytest.fixture(scope="session")
-def browser(chromium, tmp_path_factory):
+def browser(tmp_path_factory):
     """One Chromium for all tests."""
+    chromium = find_chromium()
+    if chromium is None:
+        pytest.skip("Chromium is not installed; `make test` installs it where it may")
     opened = Browser(chromium, tmp_path_factory.mktemp("profile"))
     yield opened
     opened.close()
-
-
-def _find():
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

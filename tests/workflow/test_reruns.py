@@ -1,5 +1,6 @@
 """The rerun matrix: only what changed runs again in a finished project."""
 
+import base64
 import os
 import shutil
 import subprocess
@@ -87,6 +88,15 @@ def test_fresh_clone_with_copied_results_reruns_nothing(finished_project, tmp_pa
     for name in ("results", ".snakemake"):
         shutil.copytree(finished_project.root / name, clone.root / name, copy_function=shutil.copyfile)
     assert clone.planned() == {}
+
+
+def test_what_a_killed_snakemake_left_half_made_is_made_again(project):
+    """Snakemake marks outputs while their job runs, by their names in base 64."""
+    output = "results/tables/metrics.csv"
+    mark = project.root / ".snakemake" / "incomplete" / base64.urlsafe_b64encode(output.encode()).decode()
+    mark.parent.mkdir(exist_ok=True)
+    mark.touch()
+    assert project.planned(output) == {"aggregate": 1}
 
 
 def test_edited_calibration_module_reruns_calibration_and_later(project):

@@ -8,6 +8,7 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.tidy import COLUMNS
+from focalcal.common.io import refusing_damage
 from focalcal.training.appearance import loss_order
 
 RUN = ["dataset", "model", "loss", "seed"]
@@ -18,12 +19,13 @@ SCORE = ["method", "criterion", "metric"]
 def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Return metrics.csv as a checked frame: texts as str (an empty criterion is ""), numbers as float."""
     texts = {name: str for name in COLUMNS if name not in {"gamma", "temperature", "value"}}
-    frame = pd.read_csv(
-        path,
-        dtype=texts | dict.fromkeys(("gamma", "temperature", "value"), float),
-        keep_default_na=False,
-        na_values={"gamma": [""], "temperature": [""], "value": ["", "nan"]},
-    )
+    with refusing_damage(path):
+        frame = pd.read_csv(
+            path,
+            dtype=texts | dict.fromkeys(("gamma", "temperature", "value"), float),
+            keep_default_na=False,
+            na_values={"gamma": [""], "temperature": [""], "value": ["", "nan"]},
+        )
     return check_metrics(frame)
 
 

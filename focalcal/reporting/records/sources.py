@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from focalcal.common.csv_rows import read_rows
-from focalcal.common.io import read_json
+from focalcal.common.io import read_json, refusing_damage
 from focalcal.reporting.products import INPUTS, Product
 from focalcal.reporting.records import published
 from focalcal.reporting.records.measurements import load_metrics, summarise
@@ -107,18 +107,23 @@ class Sources:
     def histories(self) -> Iterator[tuple[Run, pd.DataFrame]]:
         """Yield each run that was trained here with its history."""
         for run, path in self._trained("histories"):
-            yield run, pd.read_csv(path)
+            with refusing_damage(path):
+                history = pd.read_csv(path)
+            yield run, history
 
     def surfaces(self) -> Iterator[tuple[Run, dict[str, np.ndarray]]]:
         """Yield each run with its search surfaces."""
         for run in self.runs:
-            with np.load(self.path("surfaces", run), allow_pickle=False) as archive:
-                surfaces = {name: archive[name] for name in archive.files}
+            path = self.path("surfaces", run)
+            # Opened here, since np.load leaves a damaged zip file open.
+            with refusing_damage(path), path.open("rb") as file:
+                surfaces = dict(np.load(file, allow_pickle=False).items())
             yield run, surfaces
 
     def theory(self, name: str) -> pd.DataFrame:
         """Return a table of the theory stage."""
-        return self._once(name, pd.read_csv)
+        with refusing_damage(self.path(name)):
+            return self._once(name, pd.read_csv)
 
     def _of_runs(self, name: str) -> list[tuple[Run, Any]]:
         """Return each run with the content of its JSON file."""

@@ -1,11 +1,12 @@
+import errno
+import hashlib
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import FunctionType
 
-import numpy as np
 import pytest
 
 from focalcal.calibration.kernels import compiled
@@ -17,46 +18,136 @@ print(FocalLossTemperature(2.0).fit([[0.0, 1.0, 3.0], [2.0, 0.5, 0.1], [0.0, 1.0
 """
 
 
-def test_code_folder_follows_the_environment(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "ours"))
-    assert compiled.code_folder().parent == tmp_path / "ours" / "compiled"
+@pytest.fixture
+def caches(tmp_path, monkeypatch):
+    """Folders for all three variables: downloads, which may be shared, numba's, and the user's caches."""
+    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "downloads"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
-    assert compiled.code_folder().parent == tmp_path / "numba" / "compiled"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    return tmp_path
 
 
-def test_an_unwritable_folder_is_passed_over(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "ours"))
-    assert compiled.code_folder().parent == tmp_path / "ours" / "compiled"
-    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "file"))
-    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+def test_code_folder_is_the_users_own_and_never_that_of_downloads(caches, monkeypatch):
+    assert compiled.code_folder().parent == caches / "numba" / "compiled"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    assert compiled.code_folder().parent == caches / "user" / "focalcal" / "compiled"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(caches / "home"))
+    assert compiled.code_folder().parent == caches / "home" / ".cache" / "focalcal" / "compiled"
+    assert not (caches / "downloads").exists()
+
+
+def test_an_unwritable_folder_is_passed_over(caches, monkeypatch):
+    (caches / "numba").write_text("a file, not a folder")
+    assert compiled.code_folder().parent == caches / "user" / "focalcal" / "compiled"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(caches / "numba"))
     assert compiled.code_folder() is None
 
 
-@pytest.mark.parametrize("mode", [0o770, 0o707])
-def test_a_folder_that_others_can_write_is_passed_over(tmp_path, monkeypatch, mode):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "shared"))
-    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "ours"))
-    shared = compiled.code_folder()
-    assert shared.stat().st_mode & 0o777 == 0o700
-    shared.chmod(mode)
-    assert compiled.code_folder().parent == tmp_path / "ours" / "compiled"
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o750])
+def test_a_folder_that_others_can_enter_is_passed_over(caches, mode):
+    private = compiled.code_folder()
+    assert private.stat().st_mode & 0o777 == 0o700
+    private.chmod(mode)
+    assert compiled.code_folder().parent == caches / "user" / "focalcal" / "compiled"
 
 
-def test_a_folder_of_another_user_is_passed_over(tmp_path, monkeypatch):
-    for name in ("NUMBA_CACHE_DIR", "FOCALCAL_CACHE", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
-    assert compiled.code_folder() is not None
-    monkeypatch.setattr(compiled.os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+@pytest.mark.usefixtures("caches")
+def test_a_folder_of_another_user_is_passed_over(monkeypatch):
+    folder = compiled.code_folder()
+    monkeypatch.setattr(compiled.os, "getuid", lambda: folder.stat().st_uid + 1)
     assert compiled.code_folder() is None
+
+
+def twice(x):
+    return 2.0 * x
+
+
+class Planted:
+    """What an attacker would pickle: loading it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def fill_cache():
+    """Compile `twice`; return the one entry that this leaves."""
+    assert compiled.compile_cached(twice)(2.0) == 4.0
+    (entry,) = compiled.code_folder().glob("twice-*.code")
+    return entry
+
+
+def assert_compiled_again():
+    """Assert that a damaged entry is neither used nor fatal, and that a good one replaces it."""
+    kernel = compiled.compile_cached(twice)
+    assert kernel(2.0) == 4.0
+    assert not kernel.stats.cache_hits
+    kernel = compiled.compile_cached(twice)
+    assert kernel(2.0) == 4.0
+    assert sum(kernel.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.usefixtures("caches")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _content: b"",
+        lambda content: content[:20],
+        lambda content: content[:-1],
+        lambda content: content[:1000] + bytes([content[1000] ^ 1]) + content[1001:],
+        lambda content: bytes([content[0] ^ 1]) + content[1:],
+        lambda _content: b"not code",
+    ],
+    ids=["empty", "no code", "cut", "one bit of code", "one bit of the checksum", "foreign"],
+)
+def test_a_damaged_entry_is_compiled_again(damage):
+    entry = fill_cache()
+    entry.write_bytes(damage(entry.read_bytes()))
+    assert_compiled_again()
+
+
+def test_a_pickle_without_checksum_does_not_run(caches):
+    entry = fill_cache()
+    entry.write_bytes(pickle.dumps(Planted(caches / "ran")))
+    assert_compiled_again()
+    assert not (caches / "ran").exists()
+
+
+def test_an_entry_of_another_user_does_not_run(caches, monkeypatch):
+    """A valid entry that another user moved here: its checksum is right, its owner is not."""
+    entry, owner = fill_cache(), os.getuid()
+    code = pickle.dumps(Planted(caches / "ran"))
+    entry.write_bytes(hashlib.sha256(code).digest() + code)
+    monkeypatch.setattr(compiled.os, "fstat", lambda _file: os.stat_result([0] * 4 + [owner + 1] + [0] * 5))
+    kernel = compiled.compile_cached(twice)
+    assert kernel(2.0) == 4.0
+    assert not (caches / "ran").exists()
+
+
+@pytest.mark.usefixtures("caches")
+def test_a_full_disk_costs_only_the_cache(monkeypatch):
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert compiled.compile_cached(twice)(2.0) == 4.0
+    assert list(compiled.code_folder().iterdir()) == []
+
+
+@pytest.mark.usefixtures("caches")
+def test_a_folder_that_vanishes_costs_only_the_cache():
+    kernel = compiled.compile_cached(twice)
+    shutil.rmtree(compiled.code_folder())
+    assert kernel(2.0) == 4.0
 
 
 def test_the_folder_changes_with_the_processor_and_the_sources(tmp_path, monkeypatch):
     before = compiled._kernel_digest()
     assert compiled._kernel_digest() == before
-    monkeypatch.setattr(compiled.llvmlite.binding, "get_host_cpu_name", lambda: "other")
+    monkeypatch.setattr(compiled.binding, "get_host_cpu_name", lambda: "other")
     assert compiled._kernel_digest() != before
     monkeypatch.undo()
     sources = tmp_path / "kernels"
@@ -67,19 +158,11 @@ def test_the_folder_changes_with_the_processor_and_the_sources(tmp_path, monkeyp
     assert compiled._kernel_digest() != before
 
 
-def test_numba_settings_are_left_as_they_were(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    before = compiled.numba.config.CACHE_DIR
-    compiled.compile_cached(compiled.surfaces.fill_focal_losses)
-    assert before == compiled.numba.config.CACHE_DIR
-
-
 @pytest.mark.slow
 def test_processes_that_compile_at_the_same_time_agree(tmp_path):
     """Two processes find the cache empty, compile and fill it; a third reads it. The tree stays clean."""
-    tree = set((ROOT / "focalcal" / "calibration").rglob("*.nb*"))
-    environment = {**os.environ, "FOCALCAL_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    environment.pop("NUMBA_CACHE_DIR", None)
+    tree = set((ROOT / "focalcal" / "calibration" / "kernels").rglob("*"))
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", FIT]
     processes = [
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)
@@ -87,25 +170,5 @@ def test_processes_that_compile_at_the_same_time_agree(tmp_path):
     outputs = [process.communicate(timeout=600)[0] for process in processes]
     third = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=600)
     assert outputs[0] == outputs[1] == third.stdout
-    assert len(list(tmp_path.rglob("*.nbc"))) == 1
-    assert set((ROOT / "focalcal" / "calibration").rglob("*.nb*")) == tree
-
-
-@pytest.mark.slow
-def test_another_clone_loads_what_the_first_one_compiled(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    source = Path(compiled.surfaces.__file__)
-    clone = tmp_path / "clone" / source.name
-    clone.parent.mkdir()
-    shutil.copy(source, clone)
-    function = compiled.surfaces.fill_focal_losses
-    cloned = FunctionType(function.__code__.replace(co_filename=str(clone)), function.__globals__)
-    samples = (np.array([[1.0]]), np.array([2.0]), np.array([0.0]), np.array([0.0]))
-    losses, hits = [], []
-    for source_of_clone in (function, cloned):
-        kernel, out = compiled.compile_cached(source_of_clone), np.empty(1)
-        kernel(samples, (np.array([0]), np.array([1.0])), 2.0, out)
-        losses.append(out[0])
-        hits.append(sum(kernel.stats.cache_hits.values()))
-    assert hits == [0, 1]
-    assert losses[0] == losses[1]
+    assert len(list(tmp_path.rglob("*.code"))) == 1
+    assert set((ROOT / "focalcal" / "calibration" / "kernels").rglob("*")) == tree

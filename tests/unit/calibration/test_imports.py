@@ -81,6 +81,25 @@ def test_labels_mean_the_numbers_that_class_columns_are_named_by(tmp_path):
     assert_is_the_run(imports.import_logits(tmp_path / "x.csv", "logits").logits, reverse=True)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("prefix", ["", "class_", "y"])
+@pytest.mark.parametrize("first", [0, 1, 9])
+def test_numbers_say_which_class_a_column_is_wherever_it_stands(tmp_path, suffix, prefix, first):
+    """Sorted by name, as many tools do, class_10 stands before class_9; labels mean the numbers."""
+    names = [f"{prefix}{first + k}" for k in range(3)]
+    frame = table(names, labels=np.concatenate([VAL[1], TEST[1]]) + first)
+    frame = frame[["label", *sorted(names, reverse=True), "split"]]
+    path = tmp_path / f"x.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path, index=False)
+    assert_is_the_run(imports.import_logits(path, "logits").logits, reverse=True)
+
+
+def test_labels_with_a_point_mean_the_numbers_too(tmp_path):
+    labels = np.concatenate([VAL[1], TEST[1]]) + 1.0
+    table(("class_1", "class_2", "class_3"), labels).to_csv(tmp_path / "x.csv", index=False)
+    assert_is_the_run(imports.import_logits(tmp_path / "x.csv", "logits").logits, reverse=True)
+
+
 @pytest.mark.parametrize(
     "columns",
     [
@@ -302,6 +321,18 @@ def test_whole_float_labels_are_accepted(tmp_path):
         (
             lambda t: t.assign(label="cow"),
             "column 'label' has 'cow', which is not a class column; allowed: cat",
+        ),
+        (
+            lambda t: t.set_axis(["class_1", "class_2", "class_3", "label", "split"], axis=1),
+            "column 'label' has 0, which is not a class column; allowed: class_1, class_2, class_3",
+        ),
+        (
+            lambda t: t.set_axis(["class_1", "class_2", "class_02", "label", "split"], axis=1),
+            "columns 'class_2' and 'class_02' have the same number",
+        ),
+        (
+            lambda t: t.set_axis(["1", "2", "3", "label", "split"], axis=1).assign(label=1.5),
+            "val_labels has dtype float64; labels must be integers 0..2",
         ),
         (lambda t: t.assign(label=7), "val_labels goes from 7 to 7; labels must be integers 0..2"),
         (lambda t: t.assign(cat=np.nan), r"val_logits\[0, 0\] is nan"),

@@ -204,3 +204,17 @@ def test_threads_come_from_the_environment(monkeypatch):
     monkeypatch.delenv("NUMBA_NUM_THREADS")
     monkeypatch.setenv("OMP_NUM_THREADS", "many")
     assert default_threads() >= 1
+
+
+@pytest.mark.parametrize(
+    ("logits", "message"),
+    [
+        ([["1", "2"], ["2", "0"]], "logits has dtype <U1; expected real numbers"),
+        (np.array([[1, 2], [2, 0]], dtype=object), "logits has dtype object"),
+        (np.array([[1, 2], [2, 0]], dtype=complex), "logits has dtype complex128"),
+        (np.ma.masked_equal([[1.0, 2.0], [2.0, 0.0]], 0.0), "logits has masked entries"),
+    ],
+)
+def test_logits_that_are_not_real_numbers_are_refused(logits, message):
+    with pytest.raises(ValueError, match=message):
+        Objective(logits, [1, 0])

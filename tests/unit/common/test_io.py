@@ -53,6 +53,16 @@ def test_kill_during_a_write_leaves_no_half_file(tmp_path, number):
         writer.send_signal(number)
         writer.wait(timeout=30)
     assert path.read_text() == "old"
+    write_text(path, "new")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_file_of_a_live_writer_is_left_alone(tmp_path):
+    path = tmp_path / "file.txt"
+    with atomic_output(path) as first:
+        write_text(path, "second")
+        first.write_text("first")
+    assert path.read_text() == "first"
 
 
 def test_partial_file_keeps_the_suffix_libraries_look_at(tmp_path):

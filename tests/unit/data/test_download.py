@@ -187,6 +187,22 @@ def test_a_redirect_to_a_file_is_refused(server, quick, target, tmp_path):
         download(server.base + "file.bin", target, EXPECTED, quick)
 
 
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [
+        ("ftp://127.0.0.1/file.bin", "not an http address: ftp://127.0.0.1/file.bin"),
+        ("http://[::1/file.bin", "redirected to an address that cannot be read"),
+        ("http://127.0.0.1:port/file.bin", "nonnumeric port"),
+    ],
+)
+def test_a_redirect_to_an_address_that_cannot_serve_is_a_failure_of_its_source(
+    server, quick, target, location, message
+):
+    server.add("file.bin", location=location)
+    with pytest.raises(SourceError, match=message):
+        download(server.base + "file.bin", target, EXPECTED, quick)
+
+
 def test_only_http_is_allowed(quick, target, tmp_path):
     with pytest.raises(SourceError, match="not an http address: file:///"):
         download(f"file://{tmp_path}/x", target, EXPECTED, quick)

@@ -309,6 +309,11 @@ def test_inspection_figures_have_the_same_bytes_each_time(tmp_path):
     assert contents[0] == contents[1]
 
 
+def test_names_of_classes_are_not_read_as_formulas(tmp_path, small_data):
+    inspection.save_figure(small_data, "own", ["$$", r"$\frac$"], [tmp_path / "d.png"])
+    assert (tmp_path / "d.png").stat().st_size > 0
+
+
 def test_inspection_leaves_the_log_readable(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
         inspected(tmp_path, registry.job_spec("gauss-3", {"sizes": {"train": 50, "val": 10, "test": 10}}))

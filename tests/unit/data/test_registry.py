@@ -5,6 +5,7 @@ import re
 import tomllib
 
 import jsonschema
+import numpy as np
 import pytest
 import yaml
 
@@ -205,7 +206,7 @@ def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
         ("cifar11", {}, r"unknown dataset 'cifar11'; known: cifar10, .*docs/add-a-dataset\.md"),
         ("gauss-3", {"size": 3}, r"datasets\.gauss-3\.size: unknown key; allowed: sizes, seed, noise"),
         ("cifar10", {"noise": 1}, r"datasets\.cifar10\.noise: unknown key; allowed: validation, split_seed"),
-        ("gauss-3", {"noise": 0}, r"datasets\.gauss-3\.noise: must be above 0 for a Gaussian problem, not 0"),
+        ("gauss-3", {"noise": 0}, r"datasets\.gauss-3\.noise: must be at least 1e-06 for a .*, not 0"),
         ("digits", {"sizes": {"train": 1001}}, r"digits\.sizes: sum to 1798, but there are 1797 samples"),
         ("cifar10", {"validation": 50_000}, r"validation: must be a whole number from 2 to 49999, not 50000"),
         ("cifar10", {"validation": 0.1}, "validation: must be a whole number from 2 to 49999, not 0.1"),
@@ -249,11 +250,32 @@ def test_own_folder_and_npz(tmp_path):
     }
     folders = [tmp_path / "pictures", tmp_path / "pictures" / "cat", tmp_path / "pictures" / "dog"]
     assert registry.user_files(spec) == [str(folder) for folder in folders]
-    (tmp_path / "a.npz").touch()
+    np.savez(tmp_path / "a.npz", inputs=[1])
     spec = registry.job_spec("own", {"npz": str(tmp_path / "a.npz")})
     assert spec["entry"] == {"kind": "npz"}
     assert registry.user_files(spec) == [str(tmp_path / "a.npz")]
     assert registry.user_files(registry.job_spec("cifar10")) == []
+
+
+def test_a_file_that_is_not_an_npz_is_refused_before_any_job(tmp_path):
+    (tmp_path / "passwd").write_text("root:x:0:0")
+    with pytest.raises(UserError, match=r"datasets\.own\.npz: .*passwd' is not an \.npz file; allowed"):
+        registry.job_spec("own", {"npz": str(tmp_path / "passwd")})
+
+
+@pytest.mark.parametrize("folder", ["/", "."])
+def test_a_folder_that_contains_the_working_directory_is_refused(folder):
+    spec = registry.job_spec("own", {"folder": folder})
+    with pytest.raises(UserError, match=r"datasets\.own\.folder: .* contains the working directory"):
+        registry.user_files(spec)
+
+
+@pytest.mark.parametrize("name", ["{a}", "<a>"])
+def test_a_class_folder_that_snakemake_would_take_for_a_pattern_is_refused(tmp_path, name):
+    (tmp_path / name).mkdir()
+    spec = registry.job_spec("own", {"folder": str(tmp_path)})
+    with pytest.raises(UserError, match=r"reads as wildcards; rename it"):
+        registry.user_files(spec)
 
 
 def test_a_folder_whose_name_is_not_utf8_is_reported(tmp_path):

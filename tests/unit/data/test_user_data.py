@@ -146,6 +146,15 @@ def test_images_of_more_than_8_bits_are_reported(pictures, name, dtype, mode):
         user_data.from_folder(pictures, **OPTIONS)
 
 
+def test_an_image_of_a_format_that_is_not_allowed_is_reported_whatever_it_is_called(pictures):
+    """Pillow goes by the content; for PostScript it would start another program."""
+    (pictures / "ant" / "x.png").write_bytes(
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 6 4\n%%EndComments\n"
+    )
+    with pytest.raises(UserError, match=r"x\.png cannot be read as an image \(cannot identify image file"):
+        user_data.from_folder(pictures, **OPTIONS)
+
+
 def test_a_test_class_without_training_images_is_reported(tmp_path):
     for name in ("ant", "bee"):
         write_images(tmp_path / "train", name, 3, 1)
@@ -185,6 +194,13 @@ def test_npz_of_images(tmp_path, shape, axes, channels):
     expected = images[:, None] if axes is None else images.transpose(axes)
     np.testing.assert_array_equal(data.inputs, expected)
     assert data.inputs.shape[1] == channels
+
+
+@pytest.mark.parametrize("shape", [(20, 3, 8, 3), (20, 1, 28, 1), (20, 4, 4, 3)])
+def test_images_whose_channels_may_come_first_or_last_are_refused(tmp_path, shape):
+    path = save(tmp_path / "a.npz", inputs=np.zeros(shape, np.uint8), labels=np.arange(20) % 2)
+    with pytest.raises(UserError, match=r"inputs is \(20, .*which may be \(n, C, H, W\) or \(n, H, W, C\)"):
+        user_data.from_npz(path, **SPLIT)
 
 
 def test_npz_with_splits_and_posterior(tmp_path):

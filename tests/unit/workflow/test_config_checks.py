@@ -115,6 +115,39 @@ MISTAKES = {
         {"images_per_second": {"default": 1, "resnet5O": 2}},
         r"'plan\.images_per_second': .*'resnet5O'",
     ),
+    "angle brackets in a file of arrays": (
+        "datasets",
+        {"mine": {"npz": "a<b>"}},
+        r"'datasets\.mine\.npz' is \"a<b>\"",
+    ),
+    "more samples than a machine has room for": (
+        "datasets",
+        {"gauss-3": {"sizes": {"train": 10**15}}},
+        r"'datasets\.gauss-3\.sizes\.train' is 10+; allowed: a whole number, at least 1, at most 10000000",
+    ),
+    "noise that underflows": (
+        "datasets",
+        {"gauss-3": {"noise": 1e-300}},
+        r"datasets\.gauss-3\.noise: must be at least 1e-06 for a Gaussian problem, not 1e-300",
+    ),
+    "more gammas than a command line takes": (
+        "calibration",
+        {
+            "gammas": [step / 1e5 for step in range(20_000)],
+            "temperatures": {"start": 1, "stop": 3, "step": 1},
+        },
+        r"'calibration' is \d+ characters long as JSON; allowed: at most 100000",
+    ),
+    "logits whose name repeats itself": (
+        "logits",
+        {"mine": {"path": "x.npz", "dataset": "own", "model": "ab" * 20, "loss": "ce", "seed": 1}},
+        r"'logits\.mine\.model' has \"(ab){20}\", which ends with 20 or more repetitions",
+    ),
+    "logits with a name too long for a file": (
+        "logits",
+        {"mine": {"path": "x.npz", "dataset": "own", "model": "a" * 101, "loss": "ce", "seed": 1}},
+        r"'logits\.mine\.model' is .*at most 100 characters",
+    ),
     "key that is a number": ("logits", {1: {}}, r"'logits\.1' is not a text.*quotes"),
     "dataset that is a number": ("datasets", {3: {"noise": 1}}, r"'datasets\.3' is not a text"),
 }
@@ -123,6 +156,10 @@ RECIPES = {
     "gamma milestones that stay": ({"gamma_milestones": [5, 5]}, r"gamma_milestones is \[5, 5\]"),
     "bf16 on a CPU": ({"device": "cpu", "precision": "bf16"}, r'device is "cpu"; allowed: auto or cuda'),
     "compile on a CPU": ({"device": "cpu", "compile": True}, r'device is "cpu"'),
+    "snapshot after the last epoch": (
+        {"snapshot_epochs": [1, 99]},
+        r"snapshot_epochs is \[1, 99\]; allowed: at most the number of epochs, which is 20",
+    ),
     "AdaFocal that starts below": (
         {"adafocal": {"start": -3}},
         r"adafocal\.start is -3; allowed: .* is -2\.0, ",
@@ -150,12 +187,35 @@ def test_a_mistake_across_keys_is_refused(name):
     assert_refused(config, message)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "most"),
+    [
+        ("epochs", 10**12, 100_000),
+        ("batch_size", 10**18, 1_000_000),
+        ("learning_rate", 1e308, "1000000.0"),
+        ("threads", 1_000_000, 1024),
+        ("crop_padding", 10**9, 1024),
+        ("evaluation_batch_size", 10**18, 1_000_000),
+    ],
+)
+def test_a_recipe_beyond_any_machine_is_refused(key, value, most):
+    config = merged_config()
+    config["recipes"]["recovery"][key] = value
+    assert_refused(config, rf"'recipes\.recovery\.{key}' is .*; allowed: .*at most {most};")
+
+
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_that_contradicts_itself_is_refused(name):
     values, message = RECIPES[name]
     config = merged_config()
     config["recipes"]["recovery"] = {**config["recipes"]["recovery"], **values}
     assert_refused(config, r"config key 'recipes\.recovery': recipe\." + message)
+
+
+def test_a_configuration_that_contains_itself_is_refused():
+    config = merged_config()
+    config["report"]["title"] = config
+    assert_refused(config, r"the configuration contains itself, .*remove the YAML alias")
 
 
 def test_a_single_gamma_is_enough_for_a_grid_search():
@@ -171,7 +231,7 @@ def test_the_last_temperature_is_counted_in_decimals():
     assert build_grid(config, ROOT).paths
 
 
-@pytest.mark.parametrize("loss", ["focal-200", "focal-100.5+ls-0.1"])
+@pytest.mark.parametrize("loss", ["focal-200", "focal-100.5+ls-0.1", "dual-focal-999"])
 def test_a_gamma_beyond_what_psi_is_computed_for_is_refused(tmp_path, loss):
     config = merged_config()
     config["runs"][0]["losses"] = ["focal-100", loss]

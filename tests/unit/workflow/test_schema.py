@@ -171,8 +171,8 @@ def test_a_mistake_is_told_with_key_value_limits_and_meaning(path, value, messag
     [
         ("epoch", 3, "did you mean 'epochs'?"),
         ("optimizer", "lion", 'is "lion"; allowed: sgd, adamw; sgd has momentum'),
-        ("epochs", 0, "is 0; allowed: a whole number, at least 1; Passes over the training set"),
-        ("learning_rate", -1.0, "is -1.0; allowed: a number, above 0; Learning rate at its highest"),
+        ("epochs", 0, "is 0; allowed: a whole number, at least 1, at most 100000; Passes over"),
+        ("learning_rate", -1.0, "is -1.0; allowed: a number, above 0, at most 1000000.0; Learning rate"),
         ("learning_rate", math.nan, "is NaN; allowed: a finite number"),
         ("weight_decay", math.inf, "is Infinity; allowed: a finite number"),
         ("warmup", 1.0, "is 1.0; allowed: a number, at least 0, below 1; Share of all steps"),
@@ -203,9 +203,13 @@ def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
         (
             "gauss-3",
             {"sizes": {"train": 0}},
-            "gauss-3.sizes.train' is 0; allowed: a whole number, at least 1; ",
+            "gauss-3.sizes.train' is 0; allowed: a whole number, at least 1, at most 10000000; ",
         ),
-        ("gauss-3", {"sizes": {"test": 1}}, "sizes.test' is 1; allowed: a whole number, at least 2; "),
+        (
+            "gauss-3",
+            {"sizes": {"test": 1}},
+            "sizes.test' is 1; allowed: a whole number, at least 2, at most 10000000; ",
+        ),
         ("gauss-3", {"sizes": {"train": 2.5}}, "sizes.train' is 2.5; allowed: a whole number"),
         ("gauss-3", {"sizes": {"train": True}}, "sizes.train' is true; allowed: a whole number"),
         (
@@ -230,7 +234,7 @@ def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
         (
             "cifar10",
             {"validation": 0},
-            "validation' is 0; allowed: a whole number, at least 2, or a number, above 0, below 1; ",
+            "validation' is 0; allowed: a whole number, at least 2, at most 10000000, or a number, above 0, ",
         ),
         ("cifar10-s", {"fraction": 0}, "fraction' is 0; allowed: a number, above 0, at most 1; "),
         ("cifar10-s", {"fraction": 1.5}, "fraction' is 1.5; allowed: a number, above 0, at most 1; "),
@@ -252,17 +256,17 @@ def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
         (
             "own",
             {"folder": "x", "test": 1.5},
-            "test' is 1.5; allowed: a whole number, at least 2, or a number, above ",
+            "test' is 1.5; allowed: a whole number, at least 2, at most 10000000, or a number, above ",
         ),
         (
             "own",
             {"folder": "x", "test": 1},
-            "test' is 1; allowed: a whole number, at least 2, or a number, above ",
+            "test' is 1; allowed: a whole number, at least 2, at most 10000000, or a number, above ",
         ),
         (
             "own",
             {"folder": "x", "validation": 0.0},
-            "validation' is 0.0; allowed: a whole number, at least 2, or ",
+            "validation' is 0.0; allowed: a whole number, at least 2, at most 10000000, or ",
         ),
         ("own", {"options": 3}, "own.options' is 3; allowed: a mapping"),
         (

@@ -1,0 +1,49 @@
+"""What is generated or stated twice in documents agrees with its source."""
+
+import re
+import tomllib
+
+import yaml
+
+from tests.project import ROOT
+from workflow_scripts import rule_docs
+
+
+def text(name):
+    return (ROOT / name).read_text("utf-8")
+
+
+def test_the_committed_page_of_rules_is_the_one_that_make_docs_writes(tmp_path):
+    rule_docs.main(["--output", str(tmp_path / "rules.md")])
+    assert (tmp_path / "rules.md").read_text("utf-8") == text("docs/rules.md")
+
+
+def test_the_page_of_rules_has_every_rule():
+    rules = "".join(path.read_text("utf-8") for path in (ROOT / "rules").glob("*.smk"))
+    names = re.findall(r"^rule (\w+):", rules, re.MULTILINE)
+    assert sorted(names) == sorted(re.findall(r"^\| `(\w+)`", text("docs/rules.md"), re.MULTILINE))
+
+
+def test_the_latest_release_notes_are_those_of_the_version():
+    version = tomllib.loads(text("pyproject.toml"))["project"]["version"]
+    heading = r"^## (\d+\.\d+\.\d+), (?:\d{4}-\d\d-\d\d|unreleased)$"
+    versions = re.findall(heading, text("CHANGELOG.md"), re.MULTILINE)
+    assert versions[0] == version
+    assert len(versions) == len(re.findall(r"^## ", text("CHANGELOG.md"), re.MULTILINE))
+    assert yaml.safe_load(text("CITATION.cff"))["version"] == version
+
+
+def test_continuous_integration_calls_targets_that_exist():
+    workflow = yaml.safe_load(text(".github/workflows/test.yml"))
+    commands = [step.get("run", "") for step in workflow["jobs"]["test"]["steps"]]
+    called = [command.removeprefix("make ") for command in commands if command.startswith("make ")]
+    assert called == ["test", "overlays"]
+    for target in called:
+        assert re.search(rf"^{target}:", text("Makefile"), re.MULTILINE)
+
+
+def test_the_workflow_catalogue_can_list_this_workflow():
+    """What it asks for: how to use the workflow, and one environment per rule."""
+    usage = yaml.safe_load(text(".snakemake-workflow-catalog.yml"))["usage"]
+    assert usage["software-stack-deployment"] == {"conda": True}
+    assert usage["report"] is True
