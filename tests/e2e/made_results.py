@@ -75,8 +75,10 @@ class MadeResults:
             self._blank(f"figures/data/{dataset}.png")
 
     def write_tables(self):
-        """Run the entry points that write tables and the claims ledger."""
+        """Run the entry points that write tables, charts and the claims ledger."""
         self._build(self.layout.products("table"))
+        if charts := self.layout.products("chart"):
+            self._build(charts)
         checks = self._path("tables/experiment_checks.csv")
         experiment_checks.main(["--results", str(self.results), "--output", checks])
         # Theory was not run: its files do not exist.
@@ -221,7 +223,8 @@ class MadeResults:
         }
 
     def _history(self, run):
-        columns = ("error", "ece", "nll_incorrect", "entropy_incorrect", "p_true_correct")
+        whole = ("error", "ece", "nll", "entropy_incorrect")
+        columns = (*whole, *(f"{name}_{part}" for name in ("nll", "p_true") for part in ("correct", "incorrect")))
         names = [f"{split}_{column}" for split in ("train", "val", "test") for column in columns]
         path = self.results / "runs" / run.path / "history.csv"
         with path.open("w", newline="") as target:
