@@ -224,7 +224,10 @@ class MadeResults:
 
     def _history(self, run):
         whole = ("error", "ece", "nll", "entropy_incorrect")
-        columns = (*whole, *(f"{name}_{part}" for name in ("nll", "p_true") for part in ("correct", "incorrect")))
+        columns = (
+            *whole,
+            *(f"{name}_{part}" for name in ("nll", "p_true") for part in ("correct", "incorrect")),
+        )
         names = [f"{split}_{column}" for split in ("train", "val", "test") for column in columns]
         path = self.results / "runs" / run.path / "history.csv"
         with path.open("w", newline="") as target:

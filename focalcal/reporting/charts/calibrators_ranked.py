@@ -59,11 +59,12 @@ def calibrators_ranked(sources: Sources) -> alt.LayerChart | None:
     scale = alt.Scale(type="symlog", constant=0.01)
     layers = (
         grammar.zero_line(),
+        # First, since it has all calibrators in their order: TS has no interval.
+        base.mark_point(size=70, filled=True, opacity=1).encode(x="Difference:Q"),
         base.mark_rule(strokeWidth=2).encode(
             x=alt.X("low:Q", title="Difference from TS; left of 0 is better (compressed scale)", scale=scale),
             x2="high:Q",
         ),
-        base.mark_point(size=70, filled=True, opacity=1).encode(x="Difference:Q"),
     )
     return (
         alt.layer(*layers)

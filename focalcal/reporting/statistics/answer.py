@@ -141,8 +141,14 @@ def _effect_cell(effect: Effect, metric: Metric, words: Mapping[str, str] = WORD
         "difference": _points(effect.difference, metric),
         "interval": _range(effect.interval, metric),
         "verdict": words.get(effect.verdict, effect.verdict),
+        "clear": _clear_text(effect) if effect.verdict == MIXED else "",
         "sign": SIGNS.get(effect.verdict, ""),
     }
+
+
+def _clear_text(effect: Effect) -> str:
+    """Return in how many runs the difference is beyond chance, either way."""
+    return f"clearly lower in {effect.clear_wins}, higher in {effect.clear_losses} of {effect.runs} runs"
 
 
 def _points(value: float, metric: Metric) -> str:
@@ -180,7 +186,8 @@ def _use_answer(one: Arena, effects: Iterable[FamilyEffect], noun: str) -> Answe
     if best.method == "ts":
         short = "TS is enough."
     else:
-        short = f"Use {name}." if _beats_ts(best, effects) else "TS: no calibrator is shown to beat it."
+        full = METHODS[best.method].name
+        short = f"Use {full}." if _beats_ts(best, effects) else "TS: no calibrator is shown to beat it."
     return "Which calibrator?", short, text
 
 

@@ -207,7 +207,7 @@ def spread_note(frame: pd.DataFrame, keys: Iterable[str]) -> str:
     counts = {count for key in keys for count in frame[f"{key}_seeds"].dropna()}
     if counts == {1}:
         return "One seed per setting (n = 1): no standard deviation can be given."
-    note = "Mean ± sample standard deviation (n - 1) over n seeds"
+    note = "Mean ± sample standard deviation (n − 1) over n seeds"
     return f"{note}; none is given for a setting with one seed." if 1 in counts else f"{note}."
 
 

@@ -77,7 +77,7 @@ def m20_error(sources: Sources) -> Table | None:
 )
 def m20_nll(sources: Sources) -> Table | None:
     """Return log-loss in M20's unit before and after temperature scaling."""
-    return _m20_table(sources, replace(METRICS["nll"], label="NLL", factor=100, decimals=2), "10 and 11")
+    return _m20_table(sources, replace(METRICS["nll"], label="Log-loss", factor=100, decimals=2), "10 and 11")
 
 
 @table(

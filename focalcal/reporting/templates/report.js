@@ -175,7 +175,7 @@
     const menus = specification.params.filter((parameter) => parameter.bind);
     const actions = { export: true, source: false, compiled: false, editor: false };
     const { view } = await window.vegaEmbed(figure.querySelector(".canvas"), specification,
-      { mode: "vega-lite", renderer: "svg", actions, downloadFileName: figure.id });
+      { mode: "vega-lite", renderer: "svg", actions, downloadFileName: figure.id, bind: figure.querySelector(".choices"), logLevel: 1 });
     const table = document.getElementById(figure.dataset.table);
     const choose = () => table && table.dispatchEvent(new CustomEvent("choose",
       { detail: Object.fromEntries(menus.map((menu) => [menu.bind.name, view.signal(menu.name)])) }));
@@ -187,7 +187,7 @@
     const seen = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
       seen.unobserve(entry.target);
       drawChart(entry.target);
-    }), { rootMargin: "400px" });
+    }), { rootMargin: "2000px" });
     all(".chart").forEach((figure) => seen.observe(figure));
   };
 

@@ -296,7 +296,9 @@ def test_evidence_rows(root):
     evidence = evidence_in(root)
     row = evidence.row("results/theory/bounds.csv", {"gamma": 4})
     assert float(row["theory_low"]) == pytest.approx(0.2)
-    with pytest.raises(MissingEvidence, match=r"^0 rows with gamma 99 in results/theory/bounds\.csv"):
+    with pytest.raises(
+        MissingEvidence, match=r"^not run: results/theory/bounds\.csv has no row with gamma 99"
+    ):
         evidence.row("results/theory/bounds.csv", {"gamma": 99})
     with pytest.raises(MissingEvidence, match=r"^results/tables/runs\.csv was not made"):
         evidence.table("results/tables/runs.csv")
