@@ -221,7 +221,12 @@ class MadeResults:
         }
 
     def _history(self, run):
-        columns = ("error", "ece", "nll_incorrect", "entropy_incorrect", "p_true_correct")
+        means = [
+            f"{name}{part}"
+            for name in ("nll", "entropy", "p_true")
+            for part in ("", "_correct", "_incorrect")
+        ]
+        columns = ("error", "ece", *means)
         names = [f"{split}_{column}" for split in ("train", "val", "test") for column in columns]
         path = self.results / "runs" / run.path / "history.csv"
         with path.open("w", newline="") as target:
