@@ -228,6 +228,7 @@ class MadeResults:
         ]
         columns = ("error", "ece", *means)
         names = [f"{split}_{column}" for split in ("train", "val", "test") for column in columns]
+        names += [f"gradient_norm_q{percent:02d}" for percent in (5, 25, 50, 75, 95)]
         path = self.results / "runs" / run.path / "history.csv"
         with path.open("w", newline="") as target:
             writer = csv.writer(target, lineterminator="\n")
