@@ -221,8 +221,14 @@ class MadeResults:
         }
 
     def _history(self, run):
-        columns = ("error", "ece", "nll_incorrect", "entropy_incorrect", "p_true_correct")
+        means = [
+            f"{name}{part}"
+            for name in ("nll", "entropy", "p_true")
+            for part in ("", "_correct", "_incorrect")
+        ]
+        columns = ("error", "ece", *means)
         names = [f"{split}_{column}" for split in ("train", "val", "test") for column in columns]
+        names += [f"gradient_norm_q{percent:02d}" for percent in (5, 25, 50, 75, 95)]
         path = self.results / "runs" / run.path / "history.csv"
         with path.open("w", newline="") as target:
             writer = csv.writer(target, lineterminator="\n")
