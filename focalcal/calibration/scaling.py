@@ -58,7 +58,7 @@ class VectorScaling(_PlainScaling):
     label="MS",
     full_label="matrix scaling (MS)",
     color="yellow",
-    marker="1",
+    marker="s",
     criteria=("nll",),
     changes_predictions=True,
     most_classes=30,
