@@ -174,8 +174,9 @@ class RecoverySection(Section):
 class ReportSection(Section):
     """The reporting stage."""
 
-    title: Annotated[str, Len(1, 120)]
-    """Title of the report."""
+    title: Annotated[str, Len(1, 120)] = LEFT_OUT
+    """Title of the report. Left out, it is the name of the last --configfile, else the names of your own
+    logits if nothing else is calibrated."""
     metric: Criterion = "ece"
     """Test score that headline, comparisons and figures are about."""
     criterion: Criterion = "ece"
