@@ -20,7 +20,7 @@ include: "rules/reporting.smk"
 
 
 rule all:
-    """Everything: data, runs, calibration, recovery, theory unless only own logits are studied, tables and figures."""
+    """Everything; theory is left out if only own logits are studied."""
     default_target: True
     input:
         rules.data_all.input,

@@ -151,7 +151,7 @@ class Layout:
         ]
 
     def reported(self, kind: str | None = None) -> list[Product]:
-        """Return the products that the report shows; it leaves theory out where only own logits are studied."""
+        """Return the products that the report shows: all, without theory if only own logits are studied."""
         return [p for p in self.products(kind) if not (self._own_logits_only and p.stage == "theory")]
 
     def model_figures(self, when: str) -> list[Product]:
