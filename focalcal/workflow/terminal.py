@@ -1,8 +1,8 @@
 """What a person sees while the workflow runs: one live screen on a terminal, sparse lines elsewhere.
 
-Snakemake describes each job on standard error, some in thousands of characters. `Terminal` takes the place of its
-stream handler, keeps what concerns jobs to itself and passes everything else on. Snakemake's log file, under
-.snakemake/log, still has every record.
+Snakemake describes each job on standard error, some in thousands of characters. `Terminal` takes the place
+of its stream handler, keeps what concerns jobs to itself and passes everything else on. Snakemake's log file,
+under .snakemake/log, still has every record.
 """
 
 import logging
@@ -29,8 +29,10 @@ HEARTBEAT_SECONDS = 600.0
 """and after each span of this length, with what the jobs that run say last."""
 HEARTBEAT_JOBS = 4
 ABOUT_JOBS = frozenset(
-    "workflow_started resources_info run_info job_info job_started job_finished job_error group_info group_error "
-    "shellcmd progress".split()
+    [
+        *("workflow_started", "resources_info", "run_info", "progress", "shellcmd"),
+        *("job_info", "job_started", "job_finished", "job_error", "group_info", "group_error"),
+    ]
 )
 """Snakemake's events that are summarised here instead of being shown."""
 
@@ -115,11 +117,10 @@ class Jobs:
 
     def overview(self) -> str:
         """Return how many jobs there are; rules with a single one are counted together."""
-        many = [f"{rule} {count}" for rule, count in self.planned.most_common() if count > 1]
-        single = sum(count == 1 for count in self.planned.values())
-        return (
-            f"{self.total} jobs: {', '.join([*many, f'{single} others'] if many else [f'{single} single'])}"
-        )
+        many = {rule: count for rule, count in self.planned.most_common() if count > 1}
+        counts = many | {"others": self.total - sum(many.values())}
+        details = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        return f"{self.total} jobs: {details}" if many else f"{self.total} jobs"
 
     def summary(self) -> str:
         """Return in one line what is done, and how long it took and may still take."""
@@ -207,8 +208,8 @@ class Screen:
 class Terminal(logging.Handler):
     """The handler that stands before Snakemake's own one.
 
-    `ending` returns what is written last, after everything that Snakemake says; with `complete`, all records are passed
-    on to `stream`.
+    `ending` returns what is written last, after everything that Snakemake says. With `complete`, all records
+    are passed on to `stream`.
     """
 
     def __init__(self, stream: logging.Handler, ending: Callable[[], str], *, complete: bool) -> None:
@@ -244,7 +245,7 @@ class Terminal(logging.Handler):
         super().close()
 
     def _is_chatter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is about the scheduling of jobs, or repeats the command of one that failed."""
+        """Return whether a record is about scheduling, or repeats the command of a job that failed."""
         if self._complete or not self._jobs.total:
             return False
         return record.levelno < logging.WARNING or getattr(record, "exception", None) == "RuleException"
@@ -290,12 +291,9 @@ def attach(logger: logging.Logger, settings: Any, ending: Callable[[], str]) -> 
     A logger plugin is left alone, and so is what a user asks for by --verbose, --quiet, -p or a dry run.
     """
     stream = next((one for one in logger.handlers if one.name == STREAM_HANDLER), None)
-    asked = (
-        settings.dryrun or settings.verbose or settings.printshellcmds or settings.debug_dag or settings.quiet
-    )
-    if settings.quiet:
-        ending = str
-    terminal = Terminal(stream or logging.NullHandler(), ending, complete=bool(asked or stream is None))
+    details = settings.dryrun or settings.verbose or settings.printshellcmds or settings.debug_dag
+    complete = bool(details or settings.quiet or stream is None)
+    terminal = Terminal(stream or logging.NullHandler(), str if settings.quiet else ending, complete=complete)
     if stream is not None:
         logger.removeHandler(stream)
     logger.addHandler(terminal)
