@@ -28,6 +28,7 @@ STEPS = 10
 HEARTBEAT_SECONDS = 600.0
 """and after each span of this length, with what the jobs that run say last."""
 HEARTBEAT_JOBS = 4
+BAR_WIDTH = 30
 ABOUT_JOBS = frozenset(
     [
         *("workflow_started", "resources_info", "run_info", "progress", "shellcmd"),
@@ -118,7 +119,7 @@ class Jobs:
     def overview(self) -> str:
         """Return how many jobs there are; rules with a single one are counted together."""
         many = {rule: count for rule, count in self.planned.most_common() if count > 1}
-        counts = many | {"others": self.total - sum(many.values())}
+        counts = many | {"other": self.total - sum(many.values())}
         details = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         return f"{self.total} jobs: {details}" if many else f"{self.total} jobs"
 
@@ -185,12 +186,14 @@ class Screen:
         """Draw nothing: the screen redraws itself."""
 
     def stop(self) -> None:
-        """Remove the live lines."""
+        """Replace the live lines by what was done in all."""
         self._live.stop()
+        self.write(self._jobs.summary())
 
     def _screen(self) -> "Group":
         from rich.console import Group  # noqa: PLC0415
         from rich.progress_bar import ProgressBar  # noqa: PLC0415
+        from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
         running = list(self._jobs.running.values())
@@ -198,9 +201,11 @@ class Screen:
         lines = [job.text for job in running[:rows]]
         if len(running) > rows:
             lines.append(f"and {len(running) - rows} more")
+        head = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=self._jobs.total, completed=self._jobs.done, width=BAR_WIDTH)
+        head.add_row(bar, Text(self._jobs.summary(), no_wrap=True, overflow="ellipsis"))
         return Group(
-            ProgressBar(total=max(self._jobs.total, 1), completed=self._jobs.done),
-            Text(self._jobs.summary(), no_wrap=True, overflow="ellipsis"),
+            head,
             *(Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in lines),
         )
 
