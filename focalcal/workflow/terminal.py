@@ -36,6 +36,8 @@ ABOUT_JOBS = frozenset(
     ]
 )
 """Snakemake's events that are summarised here instead of being shown."""
+STOPPING = ("Will exit", "Terminating", "Shutting down")
+"""How Snakemake answers to Ctrl-C and other signals."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,7 @@ class Terminal(logging.Handler):
 
     def _is_chatter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is about scheduling, or repeats the command of a job that failed."""
-        if self._complete or not self._jobs.total:
+        if self._complete or not self._jobs.total or record.getMessage().startswith(STOPPING):
             return False
         return record.levelno < logging.WARNING or getattr(record, "exception", None) == "RuleException"
 

@@ -85,12 +85,16 @@ def test_after_another_error_no_report_is_promised(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_warnings_are_passed_on_while_jobs_run():
+def test_warnings_and_answers_to_signals_are_passed_on_while_jobs_run():
     logger, stream, attached = snakemake()
     run_jobs(logger, 2)
     logger.warning("file system is slow")
+    logger.info("Will exit after finishing currently running jobs (scheduler).")
     attached.close()
-    assert stream.getvalue().endswith("file system is slow\n")
+    assert stream.getvalue().splitlines()[1:] == [
+        "file system is slow",
+        "Will exit after finishing currently running jobs (scheduler).",
+    ]
 
 
 @pytest.mark.parametrize("option", ["dryrun", "verbose", "printshellcmds", "debug_dag", "quiet"])
