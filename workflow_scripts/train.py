@@ -45,13 +45,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     except CheckpointRefusedError as error:
         LOGGER.warning("checkpoint refused: %s; training starts from the beginning", error)
         saved = None
-    label = f"{spec.dataset} {spec.model} {spec.loss} seed {spec.seed}"
     try:
         result = trainer.run(
             checkpoint,
             resume=saved,
             should_stop=lambda: bool(received),
-            on_epoch=EpochProgress(label, saved.values["epoch"] if saved else 0),
+            on_epoch=EpochProgress(saved.values["epoch"] if saved else 0),
         )
     except TrainingInterruptedError as error:
         LOGGER.warning("%s", error)

@@ -15,6 +15,7 @@ from focalcal.reporting.claims.ledger import RUNS, load_claims
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.aggregate import RUN_COLUMNS
 from focalcal.reporting.records.measurements import COLUMNS
+from focalcal.workflow import titles
 from focalcal.workflow.grid import build_grid
 from workflow_scripts import claims, experiment_checks, products, report
 
@@ -241,4 +242,5 @@ def make_config(blocks):
     """Return the default configuration with other runs."""
     config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
     config |= yaml.safe_load((ROOT / "configs" / "recipes.yaml").read_text("utf-8"))
+    titles.fill_in(config, [])
     return config | {"runs": blocks, "logits": {}, "published": []}

@@ -129,7 +129,11 @@ def test_a_whole_number_is_written_as_one(path, key, value):
             {},
             "config key 'plan.images_per_second.default' is missing; Estimated training throughput ",
         ),
-        (["report"], {}, "config key 'report.title' is missing; Title of the report."),
+        (
+            ["recovery"],
+            {},
+            "config key 'recovery.bins' is missing; Number of bins of the stage's ECE; C21 uses 10.",
+        ),
         (
             ["report", "metrics"],
             "ece",
