@@ -13,6 +13,7 @@ from focalcal.common import codehash
 from focalcal.common.errors import UserError
 from focalcal.reporting import products
 from focalcal.theory.settings import job_settings
+from focalcal.training.catalogue import loss_file
 from focalcal.workflow import environment, failures, orphaned_jobs
 from focalcal.workflow.grid import build_grid
 
@@ -64,6 +65,12 @@ def data_files(wildcards):
 def training_spec(wildcards):
     """Return everything that determines one trained model, besides data and code."""
     return spec_text(GRID.training_spec(run_of(wildcards)))
+
+
+def loss_code(wildcards):
+    """Return digests of the file of a run's loss, as far as not every run depends on it."""
+    shared = set(code_version("workflow_scripts/train.py"))
+    return " ".join(sorted({*code_version(loss_file(wildcards.loss))} - shared))
 
 
 def training_threads(wildcards):

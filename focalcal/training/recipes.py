@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le, Lt
+from annotated_types import Ge, Lt
 
 from focalcal.common.constraints import UNIQUE, Count, NonNegative, OpenShare, Positive, Section
 from focalcal.common.errors import UserError
 from focalcal.training.catalogue import check_model, parse_loss
 
 NonNegativeInteger = Annotated[int, Ge(0)]
-Probability = Annotated[float, Ge(0), Le(1)]
 ShareBelowOne = Annotated[float, Ge(0), Lt(1)]
 
-ASCENDING = ("milestones", "gamma_milestones", "gamma_thresholds")
+ASCENDING = ("milestones", "gamma_milestones")
 
 
 @dataclass(frozen=True)
@@ -97,9 +96,6 @@ class Recipe(Section):
     """Whether history.csv also follows the test set (M20 Figs 1 and 3); nothing is chosen by it."""
     snapshot_epochs: Annotated[tuple[Count, ...], UNIQUE] = ()
     """Epochs, counted from 1, after which run.json keeps the training set's reliability bins (M20 Fig. 2)."""
-    gamma_thresholds: tuple[Probability, Probability] = (0.2, 0.5)
-    """Probabilities of the true class at which the gamma of flsd-53 and flsd-532 falls (M20 text 0.19, code
-    0.2)."""
     gamma_milestones: tuple[NonNegativeInteger, NonNegativeInteger] = (100, 250)
     """Epochs, counted from 0, at which the gamma of focal-sched-532 and focal-sched-531 falls."""
     adafocal: AdaFocalSettings = field(default_factory=AdaFocalSettings)
