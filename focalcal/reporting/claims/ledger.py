@@ -27,7 +27,8 @@ EVALUATORS = {
     if evaluator.__module__ == module.__name__ and not name.startswith("_")
 }
 FOLDER = Path(__file__).with_name("published")
-PAPERS = ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
+PAPERS = ("komisarenko2024", "mukhoti2020", "charoenphakdee2021", "focalcal")
+"""The papers, and what this project found where they leave a question open."""
 COLUMNS = (
     "id",
     "source",

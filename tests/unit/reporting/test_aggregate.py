@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from focalcal.calibration.catalogue import MODULES
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.errors import UserError
@@ -46,7 +47,8 @@ class Finished:
         else:
             specs["import_logits"] = self.grid.import_spec(run)
         for rule, spec in specs.items():
-            origin = made_by(spec, f"workflow_scripts/{rule}.py")
+            modules = MODULES if rule in {"calibrate", "recover"} else ()
+            origin = made_by(spec, f"workflow_scripts/{rule}.py", *modules)
             record = {"status": "ok", "data_checksum": "0", **origin}
             if rule == "train":
                 record["final"] = {"train_error": 0.25}
