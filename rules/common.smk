@@ -13,7 +13,15 @@ from focalcal.common import codehash
 from focalcal.common.errors import UserError
 from focalcal.reporting import products
 from focalcal.theory.settings import job_settings
-from focalcal.workflow import copied_results, environment, failures, orphaned_jobs, terminal, titles
+from focalcal.training.catalogue import loss_file
+from focalcal.workflow import (
+    copied_results,
+    environment,
+    failures,
+    orphaned_jobs,
+    terminal,
+    titles,
+)
 from focalcal.workflow.grid import build_grid
 from snakemake.logging import logger
 
@@ -69,6 +77,12 @@ def data_files(wildcards):
 def training_spec(wildcards):
     """Return everything that determines one trained model, besides data and code."""
     return spec_text(GRID.training_spec(run_of(wildcards)))
+
+
+def loss_code(wildcards):
+    """Return digests of the file of a run's loss, as far as not every run depends on it."""
+    shared = set(code_version("workflow_scripts/train.py"))
+    return " ".join(sorted({*code_version(loss_file(wildcards.loss))} - shared))
 
 
 def training_threads(wildcards):

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import atomic_output, checksum, write_json
 from focalcal.data import prepared
+from focalcal.training.catalogue import loss_file
 from focalcal.training.checkpoint import CheckpointFile, CheckpointRefusedError
 from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.history import COLUMNS
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     device = choose_device(spec.recipe)
     configure_torch(spec.recipe, device)
     data = prepared.load_dataset(arguments.data, memory_map=True)
-    origin = provenance("workflow_scripts/train.py", PACKAGES)
+    origin = provenance("workflow_scripts/train.py", PACKAGES, loss_file(spec.loss))
     run_identity = {"spec": arguments.spec, "data_checksum": checksum(arguments.data)}
     checkpoint = CheckpointFile(arguments.checkpoint, run_identity | {"code": origin["code"]})
     trainer = Trainer(spec, data, device)

@@ -183,7 +183,7 @@ def test_a_mistake_is_told_with_key_value_limits_and_meaning(path, value, messag
         ("clip_norm", 0.0, "is 0.0; allowed: a number, above 0, or null; Largest norm"),
         ("holdout_fraction", 1.0, "is 1.0; allowed: a number, above 0, below 1; Share of the training set"),
         ("snapshot_epochs", [2, 2], "is [2, 2]; allowed: a list, no item twice; Epochs, counted from 1"),
-        ("gamma_thresholds", [0.5], "is [0.5]; allowed: a list, at least 2 item(s), at most 2 item(s); Prob"),
+        ("gamma_milestones", [5], "is [5]; allowed: a list, at least 2 item(s), at most 2 item(s); Epochs"),
         ("adafocal", {"bin": 3}, "did you mean 'bins'?"),
     ],
 )
