@@ -18,6 +18,7 @@ from focalcal.common.samples import FEWEST_SAMPLES
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
+_VECTORS_FOLDER = REGISTRY_FOLDER / "vectors"
 PLUGIN_FOLDER = "datasets"
 DOWNLOAD = "download"
 """The value of `recovery.human_labels` that asks for the registry's own source."""
@@ -30,6 +31,14 @@ _DRAWN_SPLIT = {"validation": 0.1, "test": 0.2, "seed": 0}
 _OWN_DEFAULTS = {
     "folder": {"folder": None, "image_size": None, "greyscale": False, **_DRAWN_SPLIT},
     "npz": {"npz": None, **_DRAWN_SPLIT},
+    "texts": {
+        "texts": None,
+        "vocabulary": 20000,
+        "length": 1000,
+        "vectors": "glove-6b-100d",
+        "dimensions": 100,
+        **_DRAWN_SPLIT,
+    },
     "plugin": {"options": {}},
 }
 
@@ -47,6 +56,16 @@ def load_entry(name: str) -> dict[str, Any]:
         )
     entry = tomllib.loads((REGISTRY_FOLDER / f"{name}.toml").read_text("utf-8"))
     return {**load_entry(entry["base"]), **entry} if "base" in entry else entry
+
+
+def load_vectors_entry(name: str) -> dict[str, Any]:
+    """Return the registry entry of the word vectors `name`: their files and sources."""
+    return tomllib.loads((_VECTORS_FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+def vectors_names() -> list[str]:
+    """Return the names of the word vectors that texts may start from."""
+    return sorted(file.stem for file in _VECTORS_FOLDER.glob("*.toml"))
 
 
 def _entry_names() -> list[str]:
@@ -84,24 +103,36 @@ def job_spec(
     return {"name": name, "entry": entry, "parameters": parameters}
 
 
+def input_kind(spec: Mapping[str, Any]) -> str | None:
+    """Return images, features, tokens or trees; None if only the user's own files can tell."""
+    entry = spec["entry"]
+    if entry["kind"] == "texts":
+        return "tokens"
+    if "inputs" in entry or "shape" not in entry:
+        return entry.get("inputs")
+    return "images" if len(entry["shape"]) == 3 else "features"
+
+
 def user_files(spec: Mapping[str, Any]) -> list[str]:
     """Return the user's own data that a dataset is made from: the inputs of its job.
 
-    For a folder of images these are the folder and all folders in it, since adding an image changes only the
+    For a folder of samples these are the folder and all folders in it, since adding a file changes only the
     time of the folder it is in. A plugin's code is in its spec instead.
     """
     parameters = spec["parameters"]
     if "npz" in parameters:
         return [parameters["npz"]]
-    if "folder" in parameters:
-        top = Path(parameters["folder"])
+    if "texts" in parameters and Path(parameters["texts"]).is_file():
+        return [parameters["texts"]]
+    if key := next((key for key in ("folder", "texts") if key in parameters), None):
+        top = Path(parameters[key])
         below = (path for pattern in ("*", "*/*") for path in top.glob(pattern) if path.is_dir())
         folders = [str(path) for path in (top, *sorted(below))]
         for path in folders:
             printable = os.fsencode(path).decode("utf-8", "backslashreplace")
             # Snakemake could not write it down.
             if printable != path:
-                where = f"datasets.{spec['name']}.folder"
+                where = f"datasets.{spec['name']}.{key}"
                 raise UserError(f"{where}: the name of '{printable}' is not UTF-8; rename it")
         return folders
     return []
@@ -135,6 +166,16 @@ def _check_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[
             raise UserError(f"{where}.validation: must be {allowed}, not {validation!r}")
     if kind == "folder" and not Path(parameters["folder"]).is_dir():
         raise UserError(f"{where}.folder: {parameters['folder']!r} is not a folder in {str(Path.cwd())!r}")
+    if kind == "newsgroups":
+        wanted, available = parameters["validation"] + parameters["test"], entry["counts"]["all"]
+        if not (isinstance(wanted, int) and wanted < available):
+            allowed = f"whole numbers that leave training samples out of {available}"
+            raise UserError(f"{where}: validation and test must be {allowed}, not {wanted}")
+    if kind in {"newsgroups", "treebank", "texts"} and parameters["vectors"] not in [*vectors_names(), None]:
+        allowed = f"{', '.join(vectors_names())} or null"
+        raise UserError(f"{where}.vectors: must be {allowed}, not {parameters['vectors']!r}")
+    if kind == "texts" and not Path(parameters["texts"]).exists():
+        raise UserError(f"{where}.texts: {parameters['texts']!r} does not exist in {str(Path.cwd())!r}")
     if kind == "npz" and not Path(parameters["npz"]).is_file():
         raise UserError(f"{where}.npz: {parameters['npz']!r} is not a file in {str(Path.cwd())!r}")
 
@@ -160,6 +201,7 @@ def _kind_of(name: str, settings: Mapping[str, Any], root: Path) -> str:
     definitions = {
         "folder": ("the key folder", "folder" in settings),
         "npz": ("the key npz", "npz" in settings),
+        "texts": ("the key texts", "texts" in settings),
         "base": ("the key base", "base" in settings),
         "plugin": (f"the file {PLUGIN_FOLDER}/{name}.py", (root / PLUGIN_FOLDER / f"{name}.py").is_file()),
         "registry": ("the built-in dataset of that name", name in _entry_names()),

@@ -17,7 +17,6 @@ from focalcal.training.adafocal import AdaFocal
 from focalcal.training.mmce import mmce_penalty
 from focalcal.training.proper import proper_focal_values
 
-MMCE_WEIGHT = 2.0
 _SERIES_BELOW = 1e-4
 """Below this 1 - p, the two-term series of p log(p) / (1 - p) is exact to float32 rounding."""
 _LOG_FLOOR = -1e30
@@ -36,6 +35,8 @@ class LossContext:
     """True-class probabilities at which a sample-dependent gamma changes (M20: 0.19; its code: 0.2)."""
     milestones: tuple[int, ...] = (100, 250)
     """Epochs (counted from 0) at which a scheduled gamma changes (M20)."""
+    mmce_weight: float = 2.0
+    """Factor of MMCE beside cross-entropy."""
     epoch: int = 0
     adafocal: AdaFocal = field(default_factory=AdaFocal)
 
@@ -125,15 +126,15 @@ def label_smoothing(logits: Tensor, labels: Tensor, context: LossContext) -> Ten
 
 
 def mmce(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return cross-entropy + 2 MMCE_w, (n,), so that the sum is N (mean CE + 2 MMCE_w) (M20 App. D)."""
+    """Return CE + w MMCE_w, (n,), so that the sum is N (mean CE + w MMCE_w); w is 2 or 8 (M20 App. D)."""
     penalty = mmce_penalty(logits, labels, variant="paper")
-    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
+    return cross_entropy(logits, labels, context) + context.mmce_weight * penalty
 
 
 def mmce_authors(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return `mmce` with the extra division by squared counts of the released code, (n,)."""
     penalty = mmce_penalty(logits, labels, variant="authors")
-    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
+    return cross_entropy(logits, labels, context) + context.mmce_weight * penalty
 
 
 def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ class TrainingObjective:
             gammas=kind.gammas,
             thresholds=recipe.gamma_thresholds,
             milestones=recipe.gamma_milestones,
+            mmce_weight=recipe.mmce_weight,
             adafocal=AdaFocal(recipe.adafocal),
         )
 

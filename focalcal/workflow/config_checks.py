@@ -77,12 +77,10 @@ def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], 
         spec = registry.job_spec(dataset, config["datasets"].get(dataset), root)
         with error_prefix(f"config key '{key}.models'"):
             training_catalogue.check_model(model)
-        if model not in training_catalogue.FEATURE_MODELS and len(spec["entry"].get("shape", ())) == 1:
-            raise UserError(
-                f"config key '{key}.models' has {shown(model)}, which needs images, but dataset {dataset!r} "
-                f"has plain features; allowed there: {', '.join(training_catalogue.FEATURE_MODELS)}; put the "
-                f"two into separate blocks"
-            )
+        kind = registry.input_kind(spec)
+        if kind is not None:
+            with error_prefix(f"config key '{key}.models', dataset {dataset!r}"):
+                training_catalogue.check_inputs(model, kind)
 
 
 def _check_gamma(loss: str) -> None:
