@@ -73,6 +73,14 @@ def _prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
             return _prepare_download(spec, cache)
         case "newsgroups" | "treebank":
             return _prepare_text(spec, cache)
+        case _:
+            return _prepare_own(spec, cache)
+
+
+def _prepare_own(spec: Mapping[str, Any], cache: Path) -> Preparation:
+    """Return a dataset of the user's own."""
+    entry, parameters = spec["entry"], dict(spec["parameters"])
+    match entry["kind"]:
         case "texts":
             path = Path(parameters["texts"])
             vectors = _vectors_file(parameters["vectors"], cache)

@@ -1,9 +1,9 @@
 """The datasets by name: definition, settings and job specs. Standard library only.
 
 There is one TOML file per dataset in the folder `registry/`. A user's own dataset needs none: it is described
-in the config (`folder`, `npz`) or by a Python file `datasets/NAME.py`. With `base` the config gives a
-built-in dataset a second name, under which it has parameters of its own: `gauss-3-500: {base: gauss-3, sizes:
-...}`.
+in the config (`folder`, `npz`, `texts`) or by a Python file `datasets/NAME.py`. With `base` the config gives
+a built-in dataset a second name, under which it has parameters of its own: `gauss-3-500: {base: gauss-3,
+sizes: ...}`.
 """
 
 import os
@@ -166,18 +166,27 @@ def _check_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[
             raise UserError(f"{where}.validation: must be {allowed}, not {validation!r}")
     if kind == "folder" and not Path(parameters["folder"]).is_dir():
         raise UserError(f"{where}.folder: {parameters['folder']!r} is not a folder in {str(Path.cwd())!r}")
+    if kind == "npz" and not Path(parameters["npz"]).is_file():
+        raise UserError(f"{where}.npz: {parameters['npz']!r} is not a file in {str(Path.cwd())!r}")
+    if "vectors" in parameters:
+        _check_text_parameters(where, entry, parameters)
+
+
+def _check_text_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+    """Raise a UserError for a parameter that does not fit a dataset of texts."""
+    kind, vectors = entry["kind"], parameters["vectors"]
     if kind == "newsgroups":
         wanted, available = parameters["validation"] + parameters["test"], entry["counts"]["all"]
         if not (isinstance(wanted, int) and wanted < available):
             allowed = f"whole numbers that leave training samples out of {available}"
             raise UserError(f"{where}: validation and test must be {allowed}, not {wanted}")
-    if kind in {"newsgroups", "treebank", "texts"} and parameters["vectors"] not in [*vectors_names(), None]:
-        allowed = f"{', '.join(vectors_names())} or null"
-        raise UserError(f"{where}.vectors: must be {allowed}, not {parameters['vectors']!r}")
+    if vectors not in [*vectors_names(), None]:
+        raise UserError(f"{where}.vectors: must be {', '.join(vectors_names())} or null, not {vectors!r}")
+    if kind == "texts" and vectors and parameters["dimensions"] != load_vectors_entry(vectors)["dimensions"]:
+        allowed = f"{load_vectors_entry(vectors)['dimensions']} for {vectors}"
+        raise UserError(f"{where}.dimensions: must be {allowed}, not {parameters['dimensions']}")
     if kind == "texts" and not Path(parameters["texts"]).exists():
         raise UserError(f"{where}.texts: {parameters['texts']!r} does not exist in {str(Path.cwd())!r}")
-    if kind == "npz" and not Path(parameters["npz"]).is_file():
-        raise UserError(f"{where}.npz: {parameters['npz']!r} is not a file in {str(Path.cwd())!r}")
 
 
 def _base_entry(name: str, base: str) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def treebank(
     if counts != entry["counts"]:
         raise ValueError(f"has {counts} sentences that are not neutral instead of {entry['counts']}")
     everything = [tree for split in SPLITS for tree in kept[split]]
-    # Words of neutral sentences are not needed, but the vocabulary of all splits is: its vectors need no labels.
+    # The words of all three splits, as in Tai et al.: looking up their vectors needs no labels.
     words = vocabulary([node.word for node in tree if node.word is not None] for tree in everything)
     found = read_vectors(vectors.path, words, entry["dimensions"], entry["spread"])
     warn_about_missing(name, vectors.source, found)
@@ -127,9 +127,7 @@ def own_texts(name: str, path: Path, parameters: Mapping[str, Any], vectors: Vec
     if len(class_names) < 2:
         raise UserError(f"{path} has {len(class_names)} classes; allowed: 2 or more; label the texts")
     labels = np.array([class_names.index(label) for label in names], dtype=np.int64)
-    indices = split_indices(
-        labels, counts, parameters["validation"], parameters["test"], parameters["seed"]
-    )
+    indices = split_indices(labels, counts, parameters["validation"], parameters["test"], parameters["seed"])
     refuse_empty_classes(path, labels[indices["train"]], class_names, "add texts or remove the class")
     # Random vectors of the size that GloVe's have; words that GloVe lacks stay small beside them.
     settings = {**parameters, "spread": 0.5 if vectors.path is None else 0.05}

@@ -11,7 +11,7 @@ import numpy as np
 _LOG = logging.getLogger(__name__)
 TOKENISATION = "words in lower case, separated by white space and ASCII punctuation except '"
 """What `tokens` does, for the record of a dataset."""
-_SEPARATORS = str.maketrans(dict.fromkeys("!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n\r", " "))
+_SEPARATORS = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n\r', " "))
 _SHOWN_WORDS = 8
 
 

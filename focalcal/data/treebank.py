@@ -58,9 +58,7 @@ def _closed_node(texts: list[str], children: list[int], line: str) -> Node:
             raise ValueError(f"the tree {line[:60]!r} has a node that is neither a word nor a pair")
 
 
-def node_rows(
-    trees: Sequence[Sequence[Node]], words: Sequence[str], label_of: Sequence[int]
-) -> np.ndarray:
+def node_rows(trees: Sequence[Sequence[Node]], words: Sequence[str], label_of: Sequence[int]) -> np.ndarray:
     """Return int32 (n, m, 4), one row per node: word, left child, right child, `label_of[label]`; else -1."""
     number_of = {word: number for number, word in enumerate(words)}
     longest = max(len(tree) for tree in trees)

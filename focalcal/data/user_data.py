@@ -195,9 +195,7 @@ def refuse_empty_classes(
         )
 
 
-def labelled_files(
-    parent: Path, class_names: list[str], suffixes: tuple[str, ...]
-) -> list[tuple[Path, int]]:
+def labelled_files(parent: Path, class_names: list[str], suffixes: tuple[str, ...]) -> list[tuple[Path, int]]:
     """Return the files below a folder of class folders, each with its label, in alphabetical order."""
     folders = sub_folders(parent)
     if unknown := sorted(set(folders) - set(class_names)):

@@ -159,7 +159,8 @@ def predict(network: nn.Module, split: ResidentSplit, batch_size: int, count: in
     """
     network.eval()
     logits = []
-    for chosen in torch.arange(len(split) if count is None else min(count, len(split)), device=split.labels.device).split(batch_size):
+    indices = torch.arange(len(split), device=split.labels.device)[:count]
+    for chosen in indices.split(batch_size):
         batch = split.batch(chosen)
         logits.append(batch.sample_logits(network(batch.inputs)).float())
     return torch.cat(logits)

@@ -58,7 +58,9 @@ def make_optimizer(parameters: list[Tensor], recipe: Recipe) -> Optimizer:
         return Optimizer(kernel, parameters, {"momentum_buffer_list": _zeros(parameters)})
     if recipe.optimizer == "adagrad":
         kernel = partial(adagrad, lr_decay=0.0, eps=1e-10, has_sparse_grad=False, has_complex=False, **shared)
-        return Optimizer(kernel, parameters, {"state_sums": _zeros(parameters), "state_steps": _steps(parameters)})
+        return Optimizer(
+            kernel, parameters, {"state_sums": _zeros(parameters), "state_steps": _steps(parameters)}
+        )
     kernel = partial(
         adam,
         max_exp_avg_sqs=[],

@@ -95,8 +95,8 @@ class Recipe(Section):
     evaluation_batch_size: Count = 1024
     """Images in an evaluation step."""
     keep: Literal["last", "best"] = "last"
-    """Which epoch's weights a run ends with: the last, as for the papers' images, or the first with the highest
-    validation accuracy, as for M20's texts."""
+    """Which epoch's weights a run ends with: the last, as for the papers' images, or the first with the
+    highest validation accuracy, as for M20's texts."""
     evaluate_every: Count = 1
     """Epochs from one evaluation on the validation set to the next; the last epoch is always evaluated."""
     history_test: bool = False

@@ -67,7 +67,7 @@ class TreeLevels:
 
 @dataclass(frozen=True)
 class TreeBatch(Batch):
-    """Sentences as trees whose every node has a label and a row of K + 1 logits: the classes, then neutral."""
+    """Sentences as trees; every node has a label and a row of K + 1 logits: the classes, then neutral."""
 
     inputs: TreeLevels
     labels: Tensor

@@ -8,7 +8,7 @@ from typing import Any
 
 from focalcal.calibration import catalogue as calibration_catalogue
 from focalcal.common.errors import UserError
-from focalcal.common.messages import check_file, error_prefix, shown, unknown_name
+from focalcal.common.messages import check_file, error_prefix, unknown_name
 from focalcal.data import registry
 from focalcal.theory.settings import check_fit_ranges, theory_settings
 from focalcal.training import catalogue as training_catalogue
@@ -16,7 +16,7 @@ from focalcal.training.recipes import check_recipe, recipe_from_dict
 from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
 
 MAXIMUM_GRID_POINTS = 100_000
-OWN_FILES = {"folder", "npz"}
+OWN_FILES = {"folder", "npz", "texts"}
 """Settings that make a dataset from the user's own files, which need not exist before a run uses it."""
 
 

@@ -44,8 +44,7 @@ def initial_model(spec: RunSpec, data: PreparedData, device: torch.device) -> nn
     if data.vectors is not None:
         model.embedding.weight.data.copy_(torch.from_numpy(data.vectors))
         model.embedding.weight.requires_grad_(spec.recipe.word_vector_rate is not None)
-    is_image = data.kind == "images"
-    memory = torch.channels_last if is_image and spec.recipe.channels_last else torch.contiguous_format
+    memory = torch.channels_last if spec.recipe.channels_last else torch.contiguous_format
     return model.to(device, memory_format=memory)
 
 
