@@ -153,8 +153,8 @@ def _text_plot(data: PreparedData, class_names: list[str]) -> Figure:
     texts.axis("off")
     counts = {split: _text_lengths(data)[data.indices(split)] for split in SPLITS}
     longest = max(int(values.max()) for values in counts.values())
-    edges = np.arange(0, longest + 2, 1 + longest // _MOST_BINS) - 0.5
-    edges = np.append(edges, longest + 0.5)
+    width = 1 + longest // _MOST_BINS
+    edges = np.arange(0, longest + 1 + width, width) - 0.5
     for number, (split, values) in enumerate(counts.items()):
         share = np.histogram(values, bins=edges)[0] / len(values)
         median = f"{split}, median {np.median(values):g}"

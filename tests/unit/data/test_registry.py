@@ -218,7 +218,7 @@ def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
     [
         ("../evil", {}, r"unknown dataset '\.\./evil'"),
         ("", {}, "unknown dataset ''"),
-        ("cifar11", {}, r"unknown dataset 'cifar11'; known: cifar10, .*docs/add-a-dataset\.md"),
+        ("cifar11", {}, r"unknown dataset 'cifar11'; known: 20newsgroups, .*docs/add-a-dataset\.md"),
         ("gauss-3", {"size": 3}, r"datasets\.gauss-3\.size: unknown key; allowed: sizes, seed, noise"),
         ("cifar10", {"noise": 1}, r"datasets\.cifar10\.noise: unknown key; allowed: validation, split_seed"),
         ("gauss-3", {"noise": 0}, r"datasets\.gauss-3\.noise: must be above 0 for a Gaussian problem, not 0"),
@@ -230,7 +230,7 @@ def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
         (
             "own",
             {"base": "gauss-4"},
-            r"datasets\.own\.base: must be a built-in dataset \(cifar10, .*'gauss-4'",
+            r"datasets\.own\.base: must be a built-in dataset \(20newsgroups, .*'gauss-4'",
         ),
         ("own", {"base": "gauss-3", "size": 3}, r"own\.size: unknown key; allowed: sizes, seed, noise"),
         ("gauss-3", {"base": "gauss-10"}, "more than once, by the key base and the built-in dataset"),
