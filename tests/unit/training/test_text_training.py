@@ -84,7 +84,10 @@ def test_gradient_norms_exist_where_a_sample_has_one_row():
 def test_logits_have_one_row_per_text(tmp_path, model):
     run = trainer(model)
     result = run.run()
-    save_file(weights(result), tmp_path / "weights.safetensors")
+    save_file(
+        {name: value.contiguous() for name, value in weights(result).items()},
+        tmp_path / "weights.safetensors",
+    )
     data = KINDS[model][0]()
     arrays = dump_logits(run.spec, data, tmp_path / "weights.safetensors", CPU)
     assert arrays["test_logits"].shape == (12, data.classes)
