@@ -11,6 +11,7 @@ THEORY_FIGURES = LAYOUT.products("figure", stage="theory")
 MODEL_FIGURES = LAYOUT.model_figures("")
 TRAINING_FIGURES = LAYOUT.model_figures("trained")
 CURVE_FIGURES = LAYOUT.model_figures("one-dimensional")
+IMAGE_FIGURES = LAYOUT.model_figures("images")
 PUBLISHED = package_files("reporting/records/published/*.csv")
 CLAIMS = package_files("reporting/claims/published/*.yaml")
 
@@ -271,6 +272,33 @@ rule curve_figures:
         " > {log:q} 2>&1"
 
 
+rule image_figures:
+    """Example test images of one dataset and model with the confidences of its losses."""
+    input:
+        model_inputs(IMAGE_FIGURES),
+    output:
+        LAYOUT.patterns(IMAGE_FIGURES, "pdf"),
+        shown_in_report(IMAGE_FIGURES, "png"),
+    log:
+        "logs/image_figures/{dataset}/{model}.log",
+    benchmark:
+        "results/benchmarks/image_figures/{dataset}/{model}.tsv"
+    conda:
+        "../envs/reporting.yaml"
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(30),
+    params:
+        *product_code(IMAGE_FIGURES),
+        spec=product_spec(IMAGE_FIGURES, "metric", "criterion", "reliability_methods"),
+    shell:
+        "python -m workflow_scripts.products"
+        " --spec {params.spec:q}"
+        " --results results"
+        " --dataset-model {wildcards.dataset:q}/{wildcards.model:q}"
+        " > {log:q} 2>&1"
+
+
 rule experiment_checks:
     """Numbers that decide the papers' experimental statements, from the available runs."""
     input:
@@ -290,7 +318,7 @@ rule experiment_checks:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/experiment_checks.py", *PUBLISHED),
+        *code_version("workflow_scripts/experiment_checks.py", *PUBLISHED, *CLAIMS),
     shell:
         "python -m workflow_scripts.experiment_checks"
         " --results results"
@@ -329,7 +357,7 @@ rule claims:
         mem_mb=growing(1000),
         runtime=growing(10),
     params:
-        *code_version("workflow_scripts/claims.py", *CLAIMS),
+        *code_version("workflow_scripts/claims.py", *PUBLISHED, *CLAIMS),
     shell:
         "python -m workflow_scripts.claims"
         " --evidence {input.evidence:q}"

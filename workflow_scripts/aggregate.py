@@ -21,9 +21,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--metrics", required=True, type=Path, help="tidy table to write")
     parser.add_argument("--runs", required=True, type=Path, help="table of runs and their status to write")
     arguments = parser.parse_args(argv)
-    records = aggregate.read_records(Grid(arguments.spec, ROOT), arguments.results)
+    grid = Grid(arguments.spec, ROOT)
+    records = aggregate.read_records(grid, arguments.results)
     aggregate.write_metrics(records, arguments.results, arguments.metrics)
-    aggregate.write_runs(records, arguments.runs)
+    aggregate.write_runs(grid, records, arguments.runs)
 
 
 if __name__ == "__main__":

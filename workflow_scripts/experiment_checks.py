@@ -8,12 +8,13 @@ from pathlib import Path
 
 from focalcal.common.checks import write_checks
 from focalcal.reporting.claims import experiments
+from focalcal.reporting.claims.ledger import load_claims, wanted_checks
 from focalcal.reporting.records import published
 from focalcal.reporting.records.sources import Sources
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write one row per check."""
+    """Write one row per check, dataset and model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--results", required=True, type=Path, help="folder with tables/, runs/, calibration/"
@@ -22,7 +23,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
     sources = Sources(arguments.results, {})
     cells = published.unique_cells(published.load_results())
-    checks = experiments.experiment_checks(sources.metrics, sources.surfaces(), sources.histories(), cells)
+    checks = experiments.experiment_checks(
+        wanted_checks(load_claims()),
+        sources.runs,
+        sources.metrics,
+        sources.surfaces(),
+        sources.histories(),
+        cells,
+    )
     write_checks(arguments.output, checks)
 
 

@@ -20,17 +20,24 @@ class Check:
     """How many measurements it was computed from; None for a number that is not measured."""
     by_seed: tuple[float, ...] = ()
     """The values that single seeds give; empty unless several seeds cover every measurement."""
+    setting: str = ""
+    """The setting of a paper's statement that it was measured for; empty for a number without runs."""
+    place: str = ""
+    """Dataset and model that it was measured on."""
+    outside: str = ""
+    """Why that place is outside the setting; empty if it is inside."""
 
 
 COLUMNS = tuple(field.name for field in fields(Check))
 
 
 def write_checks(path: str | os.PathLike[str], checks: Iterable[Check]) -> None:
-    """Write checks as CSV, one row per check; raise ValueError if a name occurs twice."""
+    """Write checks as CSV, one row per check; raise ValueError if one is there twice."""
     checks = list(checks)
-    for name, count in Counter(check.name for check in checks).items():
+    counts = Counter((check.name, check.setting, check.place) for check in checks)
+    for names, count in counts.items():
         if count > 1:
-            raise ValueError(f"check {name!r} was computed {count} times")
+            raise ValueError(f"check {' / '.join(filter(None, names))!r} was computed {count} times")
     rows = []
     for check in checks:
         by_seed = " ".join(repr(float(value)) for value in check.by_seed)
@@ -41,9 +48,8 @@ def write_checks(path: str | os.PathLike[str], checks: Iterable[Check]) -> None:
 def check_from_row(row: Mapping[str, str]) -> Check:
     """Return the check that a row of such a file holds."""
     return Check(
-        name=row["name"],
+        **{name: row[name] for name in ("name", "detail", "setting", "place", "outside")},
         value=float(row["value"]),
-        detail=row["detail"],
         n=int(row["n"]) if row["n"] else None,
         by_seed=tuple(float(text) for text in row["by_seed"].split()),
     )

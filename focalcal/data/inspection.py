@@ -13,10 +13,11 @@ from focalcal.data.prepared import TEXT_KINDS, PreparedData, class_counts
 _MOST_CLASSES = 10
 _SAMPLES_PER_CLASS = 8
 _MOST_POINTS = 2000
-_COLUMN_INCHES = 3.5
+_COLUMN_INCHES = 5.0
+_DPI = 150
 _LINE_CHARACTERS = 76
 _MOST_BINS = 60
-_STYLE = {"font.size": 7, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
+_STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42}
 # Okabe and Ito's colour-blind-safe palette, with darker colours in place of yellow.
 _COLOURS = (
     *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9"),
@@ -53,17 +54,17 @@ def save_figure(data: PreparedData, dataset: str, class_names: list[str], paths:
         else:
             figure = _principal_plot(data, class_names)
         sizes = ", ".join(f"{len(data.indices(split)):,} {split}" for split in SPLITS)
-        figure.suptitle(f"{dataset}: {sizes}", fontsize=8)
+        figure.suptitle(f"{dataset}: {sizes}", fontsize=10, fontweight="bold")
         for path in paths:
             # Without a date, the bytes are the same in every run.
             metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
-            figure.savefig(path, dpi=300, metadata=metadata)
+            figure.savefig(path, dpi=_DPI, metadata=metadata)
 
 
 def _image_grid(data: PreparedData, class_names: list[str]) -> Figure:
     shown = _shown_classes(data)
     mosaic, pitch = _mosaic(data, shown)
-    figure = Figure(figsize=(_COLUMN_INCHES, 0.33 * len(shown) + 0.3), layout="constrained")
+    figure = Figure(figsize=(_COLUMN_INCHES, 0.47 * len(shown) + 0.4), layout="constrained")
     axis = figure.subplots()
     axis.imshow(mosaic, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
     axis.set_xticks([])
@@ -92,7 +93,7 @@ def _density_plot(data: PreparedData, class_names: list[str]) -> Figure:
     values = data.inputs[data.train_indices, 0]
     labels = data.labels[data.train_indices]
     panels = 1 if data.posterior is None else 2
-    figure = Figure(figsize=(_COLUMN_INCHES, 0.6 + 1.3 * panels), layout="constrained")
+    figure = Figure(figsize=(_COLUMN_INCHES, 0.7 + 1.7 * panels), layout="constrained")
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     edges = np.linspace(values.min(), values.max(), 61)
     for label in _shown_classes(data):
@@ -120,11 +121,11 @@ def _principal_plot(data: PreparedData, class_names: list[str]) -> Figure:
     shares = variances[[-1, -2]] / variances.sum()
     points = (centred @ directions)[:_MOST_POINTS]
     labels = data.labels[data.train_indices][:_MOST_POINTS]
-    figure = Figure(figsize=(_COLUMN_INCHES, 3.0), layout="constrained")
+    figure = Figure(figsize=(_COLUMN_INCHES, 3.8), layout="constrained")
     axis = figure.subplots()
     for label in _shown_classes(data):
         colour = _class_line_style(label)["color"]
-        axis.scatter(*points[labels == label].T, s=3, lw=0, color=colour, label=class_names[label])
+        axis.scatter(*points[labels == label].T, s=6, lw=0, color=colour, label=class_names[label])
     axis.set_xlabel(f"principal axis 1 ({shares[0]:.0%} of the variance)")
     axis.set_ylabel(f"principal axis 2 ({shares[1]:.0%} of the variance)")
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
@@ -138,7 +139,7 @@ def _text_plot(data: PreparedData, class_names: list[str]) -> Figure:
     # A few classes leave room for several examples of each.
     repeats = max(1, _MOST_CLASSES // len(shown))
     lines = [(label, sample) for label in shown for sample in _first_samples(data, label, repeats)]
-    heights = (0.17 * len(lines) + 0.1, 1.3)
+    heights = (0.22 * len(lines) + 0.1, 1.7)
     figure = Figure(figsize=(_COLUMN_INCHES * 1.4, sum(heights) + 0.4), layout="constrained")
     texts, lengths = figure.subplots(2, 1, height_ratios=heights)
     # In characters, as wide as the longest class name.

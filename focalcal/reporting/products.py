@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.common.declarations import Declaration, declare, read_declarations
+from focalcal.data.registry import input_kind
 
 if TYPE_CHECKING:
     from focalcal.workflow.grid import Grid
@@ -129,6 +130,7 @@ class Layout:
             "": lambda _: True,
             "trained": trained.__contains__,
             "one-dimensional": self._is_one_dimensional,
+            "images": self._may_have_images,
             "posterior known": lambda _: any(map(self._is_synthetic, self._specs)),
             # Two datasets differ only in their number of training samples.
             "sample-size sweep": lambda _: len(set(groups)) < len(groups),
@@ -199,6 +201,11 @@ class Layout:
     def _is_one_dimensional(self, dataset_model: str) -> bool:
         dataset = dataset_model.split("/", maxsplit=1)[0]
         return self._is_synthetic(dataset) and self._specs[dataset]["entry"]["shape"] == [1]
+
+    def _may_have_images(self, dataset_model: str) -> bool:
+        dataset = dataset_model.split("/", maxsplit=1)[0]
+        # The shape of a user's own data is known only when they are prepared.
+        return dataset in self._specs and input_kind(self._specs[dataset]) in {"images", None}
 
 
 def sweep_group(spec: Mapping[str, Any]) -> str | None:

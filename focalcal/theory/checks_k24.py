@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from focalcal.common.checks import Check
 from focalcal.theory.bounds import slope_range, theoretical_temperatures, tightest_temperatures
@@ -32,6 +32,7 @@ def k24_checks() -> Iterator[Check]:
     yield from _properness()
     yield from _temperature_bounds()
     yield from _confidence()
+    yield from _three_classes()
     yield from _many_classes()
 
 
@@ -110,8 +111,13 @@ def _temperature_bounds() -> Iterator[Check]:
     yield smallest("k24_prop3_upper_margin", upper, gammas, "slack in 1/T, |s| <= 1e6; gamma")
     yield smallest("k24_prop3_printed_margin", printed, gammas, "slack in logits, s <= 20; gamma")
     yield largest("k24_width_ratio", widths, gammas, "exact over theoretical width; gamma")
-    detail = f"q - Psi(q), q > 1/2, gamma -0.5 and -0.25; the side changes at {2 - 2 / np.log(2):.4f}"
+    detail = "q - Psi(q), q > 1/2, gamma -0.5 and -0.25"
     yield Check("k24_negative_gamma_margin", min(opposite), detail)
+    negative, above = np.linspace(-0.99, -0.01, 99), PROBABILITIES[PROBABILITIES > 0.5]
+    drops = np.concatenate([above - psi(binary_rows(above), gamma)[:, 0] for gamma in negative])
+    places = [(gamma, q) for gamma in negative for q in above]
+    label = f"q - Psi(q); both sides occur below gamma {2 - 2 / np.log(2):.3f}; gamma, q"
+    yield smallest("k24_any_negative_gamma_margin", drops, places, label)
 
 
 def _confidence() -> Iterator[Check]:
@@ -124,6 +130,39 @@ def _confidence() -> Iterator[Check]:
         gains = np.concatenate([confidence_gain(rows, gamma) for gamma in GAMMAS])
         places = np.concatenate([np.column_stack([np.full(len(rows), gamma), rows]) for gamma in GAMMAS])
         yield smallest(f"k24_confidence_gain_margin_{classes}", gains, places, "gamma, q")
+
+
+def _three_classes() -> Iterator[Check]:
+    """Yield what the maps do to the other classes, Eq. (1) against C21's Psi, and Fig. 7's differences."""
+    rows = _around(EXAMPLE[0])
+    order = np.sort(rows, axis=1)
+    clear = rows[order[:, 2] - order[:, 1] > 0.005]
+    top = np.arange(3) == clear.argmax(axis=1)[:, None]
+    for gamma in (1.0, 3.0):
+        mapped = psi(clear, gamma)
+        rises = np.where(top, -np.inf, mapped - clear).max(axis=1)
+        places = np.column_stack([clear, mapped])
+        yield largest(f"k24_other_class_rise_gamma_{gamma:g}", rises, places, "q, Psi(q)")
+    errors = []
+    for classes in (3, 4, 10):
+        sample = simplex_sample(classes, 400, seed=7)
+        errors += [
+            np.abs(_printed_multiclass_map(sample, gamma) - psi(sample, gamma)).max() for gamma in GAMMAS
+        ]
+    yield Check("k24_multiclass_formula_difference", max(errors), "3, 4 and 10 classes, 9 gammas")
+    corner = rows.max(axis=1) >= 0.8
+    for gamma, temperature in ((0.5, 0.8), (2.0, 0.46)):
+        scaled = softmax(np.log(rows) / temperature, axis=1)
+        gaps = np.abs(psi(rows, gamma) - scaled).max(axis=1)
+        place = ", ".join(f"{number:.2f}" for number in rows[gaps.argmax()])
+        detail = f"largest where max q >= 0.8 over largest anywhere, {gaps.max():.3f} at q = {place}"
+        yield Check(f"k24_corner_difference_gamma_{gamma:g}", gaps[corner].max() / gaps.max(), detail)
+
+
+def _printed_multiclass_map(q: np.ndarray, gamma: float) -> np.ndarray:
+    """Return K24 Eq. (1) as printed, (n, k)."""
+    parts = 1 / ((1 - q) ** gamma * (gamma * np.log(q) / (1 - q) - 1 / q))
+    return parts / parts.sum(axis=1, keepdims=True)
 
 
 def _many_classes() -> Iterator[Check]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import lambertw, xlogy
+from scipy.special import lambertw, logsumexp, xlogy
 
 from focalcal.common.checks import Check
 from focalcal.theory.checks import binary_rows, largest, simplex_sample, smallest
@@ -24,6 +24,7 @@ def m20_checks() -> Iterator[Check]:
     yield from _gamma_star()
     yield from _lambert_branches()
     yield from _entropy()
+    yield from _log_loss_by_temperature()
 
 
 def linear_model_checks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
@@ -64,7 +65,8 @@ def _gradients() -> Iterator[Check]:
     yield Check("m20_gradient_ratio_difference", max(errors), "against a central difference, 7 gammas")
     yield Check("m20_ratio_turning_points", max(turns), "g rises, then falls: one turning point, 7 gammas")
     yield Check("m20_ratio_at_019_gamma_5", phi(0.19, 5.0))
-    yield Check("m20_ratio_at_05_gamma_7", phi(0.5, 7.0))
+    steep = np.linspace(7.0, 100.0, 931)
+    yield largest("m20_ratio_at_05_from_gamma_7", [float(phi(0.5, gamma)) for gamma in steep], steep, "gamma")
 
 
 def _gamma_star() -> Iterator[Check]:
@@ -111,6 +113,34 @@ def _entropy() -> Iterator[Check]:
     gain = [_entropy_of(psi_inverse(posterior, gamma)) - _entropy_of(posterior) for gamma in GAMMAS]
     yield smallest("m20_entropy_bound_margin", np.concatenate(margins), places, "classes, gamma")
     yield smallest("m20_minimiser_entropy_margin", np.min(gain, axis=0), posterior[:, 0], "p")
+
+
+def _log_loss_by_temperature() -> Iterator[Check]:
+    """Yield the shape of log-loss in T (Sec. 6): not convex, but with one minimum."""
+    generator = np.random.default_rng(8)
+    temperatures = np.linspace(0.1, 10.0, 991)
+    inverses = np.linspace(0.01, 10.0, 1000)
+    minima, bends, inverse_bends = [], [], []
+    for scale in (0.5, 1.0, 2.0, 5.0, 20.0):
+        logits = scale * generator.normal(size=(200, 5))
+        labels = np.where(generator.random(200) < 0.7, logits.argmax(axis=1), generator.integers(5, size=200))
+        loss = _mean_log_loss(logits, labels, 1.0 / temperatures)
+        falls = np.diff(loss) < 0
+        minima.append(1 + int(np.sum(~falls[:-1] & falls[1:])))
+        bends.append(np.diff(loss, 2).min())
+        inverse_bends.append(np.diff(_mean_log_loss(logits, labels, inverses), 2).min())
+    detail = "largest over 5 random problems; log-loss is convex in 1/T"
+    yield Check("m20_log_loss_local_minima", max(minima), detail)
+    yield Check("m20_log_loss_bend_in_t", min(bends), "smallest second difference in T, step 0.01")
+    yield Check(
+        "m20_log_loss_bend_in_inverse_t", min(inverse_bends), "smallest second difference in 1/T, step 0.01"
+    )
+
+
+def _mean_log_loss(logits: np.ndarray, labels: np.ndarray, inverses: np.ndarray) -> np.ndarray:
+    """Return the mean log-loss of logits (n, k) at each inverse temperature, (m,)."""
+    true = logits[np.arange(len(labels)), labels]
+    return np.array([np.mean(logsumexp(b * logits, axis=1) - b * true) for b in inverses])
 
 
 def _direction(row: Mapping[str, Any]) -> float:

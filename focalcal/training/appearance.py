@@ -28,8 +28,12 @@ LABELS = {
 }
 """Families by name; a family that is not listed is called by its id."""
 
-GAMMA_SHADES = ("#8FC7E8", "#56B4E9", "#2B8CBE", "#0B62A4", "#083D77", "#041E42")
-"""Focal losses with a fixed gamma, from small to large."""
+GAMMA_SHADES = ("#2399CE", "#2C7FD0", "#4263C6", "#5848B4", "#5E2B94", "#45105E")
+"""Focal losses with a fixed gamma, from small to large.
+
+The hue carries the order, since a dark page inverts lightness. Each shade has a contrast of at least 3 with a
+white page and, inverted, with a dark one.
+"""
 GAMMA_MARKERS = ("o", "v", "^", "<", ">", "p")
 
 

@@ -71,6 +71,7 @@ MODELS = {
 }
 _MODEL_INPUTS = {"mlp": ("features", "images"), "gp-cnn": ("tokens",), "tree-lstm": ("trees",)}
 """The kinds of inputs that a model takes; all others take images."""
+FEATURE_MODELS = tuple(model for model, kinds in _MODEL_INPUTS.items() if "features" in kinds)
 TIMM_PREFIX = "timm:"
 TIMM_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)?")
 

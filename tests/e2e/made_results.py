@@ -11,7 +11,7 @@ from PIL import Image
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.calibration.search import boundaries_hit
-from focalcal.reporting.claims.ledger import load_claims
+from focalcal.reporting.claims.ledger import RUNS, load_claims
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.aggregate import RUN_COLUMNS
 from focalcal.reporting.records.measurements import COLUMNS
@@ -54,9 +54,8 @@ class MadeResults:
             writer.writerow(RUN_COLUMNS)
             for run in self.grid:
                 status = "diverged" if run.path in self.failed else "ok"
-                writer.writerow(
-                    [run.dataset, run.model, run.loss, run.seed, 3, status, "cpu", 1.5, "abc", ""]
-                )
+                identity = [run.dataset, run.model, run.loss, run.seed, 3, status, "cpu", 1.5, "abc", ""]
+                writer.writerow([*identity, "", 0.01, 15, 10, "0.01 5 0.01", "-0.5 1"])
         for dataset in self.grid.datasets:
             record = {
                 "dataset": dataset,
@@ -75,7 +74,8 @@ class MadeResults:
         checks = self._path("tables/experiment_checks.csv")
         experiment_checks.main(["--results", str(self.results), "--output", checks])
         # Theory was not run: its files do not exist.
-        evidence = sorted({self._path(claim.table.removeprefix("results/")) for claim in load_claims()})
+        tables = {claim.table for claim in load_claims() if claim.table.startswith("results/")} | {RUNS}
+        evidence = sorted(self._path(table.removeprefix("results/")) for table in tables)
         ledger = ["--table", self._path("tables/claims.csv"), "--readable", self._path("tables/claims.md")]
         claims.main(["--evidence", *evidence, *ledger])
 

@@ -1,8 +1,10 @@
 """Evaluators of claims: of checks, of tables, of K24's lines, captions and proof of the temperature bounds.
 
-`at_least`, `at_most`, `within` and `equals` compare computed checks, found by name. `table_...` compare
-numbers in one column of a table: `where` gives the value of each column that identifies a row, or a list of
-values, which chooses one row for each. A number may miss a bound by the tolerance.
+`at_least`, `at_most`, `within` and `equals` compare computed checks, found by name. A check that was measured
+on runs must agree for every dataset and model inside the claim's setting; with `pooled`, where the paper
+speaks of all cases together, its mean over them must. `table_...` compare numbers in one column of a table:
+`where` gives the value of each column that identifies a row, or a list of values, which chooses one row for
+each. A number may miss a bound by the tolerance.
 """
 
 import math
@@ -13,7 +15,6 @@ from typing import Any
 from focalcal.common.checks import Check
 from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
 
-RUNS = "results/tables/runs.csv"
 BOUNDS = "results/theory/bounds.csv"
 MATCHING = "results/theory/matching.csv"
 FITS = "results/theory/matching_fits.csv"
@@ -27,26 +28,47 @@ Where = Mapping[str, Any]
 """What identifies the rows of a table: by column, a value or a list of values."""
 
 
-def at_least(claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float) -> Finding:
+def at_least(
+    claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float, pooled: bool = False
+) -> Finding:
     """Return whether every check is at least `bound`."""
-    return within(claim, evidence, check=check, low=bound, high=math.inf)
+    return within(claim, evidence, check=check, low=bound, high=math.inf, pooled=pooled)
 
 
-def at_most(claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float) -> Finding:
+def at_most(
+    claim: Claim, evidence: Evidence, *, check: str | list[str], bound: float, pooled: bool = False
+) -> Finding:
     """Return whether every check is at most `bound`."""
-    return within(claim, evidence, check=check, low=-math.inf, high=bound)
+    return within(claim, evidence, check=check, low=-math.inf, high=bound, pooled=pooled)
 
 
-def within(claim: Claim, evidence: Evidence, *, check: str | list[str], low: float, high: float) -> Finding:
-    """Return whether every check lies in [low, high]."""
+def within(
+    claim: Claim,
+    evidence: Evidence,
+    *,
+    check: str | list[str],
+    low: float,
+    high: float,
+    pooled: bool = False,
+) -> Finding:
+    """Return whether every check lies in [low, high]; None if no run is inside the claim's setting."""
 
     def agrees(value: float) -> bool:
         return low - claim.tolerance <= value <= high + claim.tolerance
 
     names = [check] if isinstance(check, str) else check
-    checks = [evidence.check(claim.table, name) for name in names]
-    words = "; ".join(_describe_check(claim, found, agrees) for found in checks)
-    return Finding(all(agrees(found.value) for found in checks), words)
+    checks = [found for name in names for found in evidence.checks(claim.table, name, claim.setting.name)]
+    inside = [found for found in checks if not found.outside]
+    outside = _describe_outside(claim, [found for found in checks if found.outside])
+    words = "; ".join(_describe_check(claim, found, agrees) for found in inside)
+    about = f"{names[0]}: " if checks[0].place else ""
+    if pooled and inside:
+        mean = sum(found.value * found.n for found in inside) / sum(found.n for found in inside)
+        words = f"together {_digits(claim, mean)}: {words}"
+    if not inside:
+        return Finding(None, f"{about}not run in this setting; {outside}")
+    words = "; ".join(filter(None, [f"{about}{words}", outside]))
+    return Finding(agrees(mean) if pooled else all(agrees(found.value) for found in inside), words)
 
 
 def equals(
@@ -155,19 +177,24 @@ def line_fit(
 
 
 def figure_temperature(
-    claim: Claim, evidence: Evidence, *, classes: int, gamma: float, temperature: float
+    claim: Claim, evidence: Evidence, *, classes: int, gamma: float, temperature: float, line: Sequence[float]
 ) -> Finding:
-    """Return whether a caption's temperature is the closest one; if not, which figure's it would be."""
+    """Return whether a caption's temperature is the closest one; if not, where it could come from.
+
+    `line` has slope and intercept of 1/T on gamma that the paper prints for as many classes.
+    """
     exact = float(evidence.row(MATCHING, {**K24_BOX, "classes": classes, "gamma": gamma})["temperature"])
     if abs(exact - temperature) <= claim.tolerance:
         return Finding(True, f"{exact:.4f}")
+    lines = {g: 1.0 / (line[0] * g + line[1]) for g in FIGURE_GAMMAS}
+    matches = {g: match for (_, g), match in _matching_temperatures(evidence, classes=classes).items()}
     fitting = [
-        f"{k} classes, gamma {g:g}"
-        for (k, g), match in _matching_temperatures(evidence).items()
-        if g in FIGURE_GAMMAS and abs(match - temperature) <= claim.tolerance
+        f"{name} at gamma {g:g} ({value:.4f})"
+        for name, values in (("the printed line", lines), ("the closest temperature", matches))
+        for g, value in values.items()
+        if g in FIGURE_GAMMAS and abs(value - temperature) <= claim.tolerance
     ]
-    owners = " and ".join(fitting) or "no figure's gamma"
-    words = f"{exact:.4f}; {temperature:g} fits {owners}"
+    words = f"{exact:.4f}; {temperature:g} agrees with {' and '.join(fitting) or 'no figure gamma'}"
     if classes == 2:
         row = evidence.row(BOUNDS, {"gamma": gamma})
         words += f"; the exact bounds are [{float(row['line_low']):.4f}, {float(row['line_high']):.4f}]"
@@ -206,7 +233,17 @@ def _describe_check(claim: Claim, check: Check, agrees: Callable[[float], bool] 
         note = f"one seed alone: {_digits(claim, min(check.by_seed))} to {_digits(claim, max(check.by_seed))}"
         same = [agrees(alone) == agrees(check.value) for alone in check.by_seed] if agrees else []
         notes.append(note if all(same) else f"{note}, {sum(same)} of {len(same)} with this verdict")
-    return f"{check.name} = {_digits(claim, check.value)}" + (f" ({'; '.join(notes)})" if notes else "")
+    words = f"{check.place or check.name} = {_digits(claim, check.value)}"
+    return words + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _describe_outside(claim: Claim, checks: Sequence[Check]) -> str:
+    """Return what was measured outside the claim's setting, grouped by the reason; nothing without any."""
+    groups: dict[str, list[str]] = {}
+    for check in checks:
+        groups.setdefault(check.outside, []).append(f"{check.place} {_digits(claim, check.value)}")
+    listed = "; ".join(f"{', '.join(places)} ({reason})" for reason, places in groups.items())
+    return f"outside the setting: {listed}" if groups else ""
 
 
 def _numbers(claim: Claim, evidence: Evidence, column: str, where: Where) -> dict[str, float]:
@@ -238,7 +275,6 @@ def _chosen_cells(
     for values in product(*lists.values()):
         chosen = dict(zip(lists, values, strict=True))
         row = evidence.row(claim.table, {**where, **chosen})
-        _require_training(claim, evidence, row)
         if not row[column]:
             wanted = ", ".join(map(str, {**where, **chosen}.values()))
             reason = row.get("note") or "not computed"
@@ -252,18 +288,6 @@ def _matching_temperatures(evidence: Evidence, **where: Any) -> dict[tuple[int, 
     rows = evidence.rows(MATCHING, {**K24_BOX, **where})
     found = {(int(row["classes"]), float(row["gamma"])): float(row["temperature"]) for row in rows}
     return dict(sorted(found.items()))
-
-
-def _require_training(claim: Claim, evidence: Evidence, row: Mapping[str, str]) -> None:
-    """Raise MissingEvidence if a run behind the row was trained here for fewer epochs than the paper's."""
-    needed = claim.epochs.get(row.get("dataset", ""))
-    if needed is None:
-        return
-    setting = {"dataset": row["dataset"], "model": row["model"], "loss": row["loss_id"]}
-    for run in evidence.table(RUNS):
-        if setting.items() <= run.items() and run["epochs"] and int(run["epochs"]) < needed:
-            name = "/".join(setting.values())
-            raise MissingEvidence(f"{name} was trained for {run['epochs']} epochs, in the paper for {needed}")
 
 
 def _digits(claim: Claim, number: float) -> str:

@@ -9,6 +9,10 @@ from typing import Any
 from focalcal.common.checks import Check, check_from_row
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.io import read_json
+from focalcal.reporting.claims.settings import THEORY, Setting
+
+PACKAGE = "focalcal/"
+ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True)
@@ -22,11 +26,11 @@ class Claim:
     tolerance: float
     evaluator: str
     evidence: tuple[str, ...]
-    """Files that show the measured numbers, results/...; `table` is the one that is read."""
+    """Files that show the numbers, results/... or transcribed ones of focalcal/...; `table` is read."""
     kind: str = "exact"
     """exact: computed, so that a disagreement corrects the paper; empirical: measured in experiments."""
-    epochs: Mapping[str, int] = field(default_factory=dict)
-    """How long the paper trained on a dataset; networks trained for fewer epochs are no evidence."""
+    setting: Setting = THEORY
+    """The runs that the statement is about."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -56,7 +60,10 @@ class Finding:
 
 
 class Evidence:
-    """The result files that may be read, each found by the end of its path (results/...) and read once."""
+    """The result files that may be read, each found by the end of its path (results/...) and read once.
+
+    Files of the package, named from its root (focalcal/...), may always be read.
+    """
 
     def __init__(self, files: Iterable[Path]):
         self.files = tuple(files)
@@ -81,8 +88,16 @@ class Evidence:
         """Return the one row whose columns have the values of `where`, or raise MissingEvidence."""
         return self.rows(name, where, single=True)[0]
 
+    def checks(self, name: str, check: str, setting: str = "") -> list[Check]:
+        """Return a check of a file of checks at each place it was measured, or raise MissingEvidence."""
+        # A number without runs belongs to every setting.
+        rows = [row for row in self.table(name) if row["name"] == check and row["setting"] in ("", setting)]
+        if not rows:
+            raise MissingEvidence(f"not run: no run has what {check} needs")
+        return [check_from_row(row) for row in rows]
+
     def check(self, name: str, check: str) -> Check:
-        """Return one check of a file of checks, or raise MissingEvidence."""
+        """Return the one check of that name, or raise MissingEvidence."""
         return check_from_row(self.row(name, {"name": check}))
 
     def _table(self, name: str) -> list[dict[str, str]]:
@@ -91,6 +106,8 @@ class Evidence:
 
     def _file(self, name: str) -> Path:
         """Return the file of that name; raise ValueError if it was not declared."""
+        if name.startswith(PACKAGE):
+            return ROOT / name
         parts = PurePosixPath(name).parts
         for path in self.files:
             if path.parts[-len(parts) :] == parts:

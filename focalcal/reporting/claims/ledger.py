@@ -2,8 +2,9 @@
 
 A claim is one entry of `published/<paper>.yaml`. It holds what is printed and where, the tolerance, and the
 name of an evaluator with its arguments; the evaluator reads the evidence files and returns a finding. To add
-a claim, write an entry; if no evaluator fits, add one to `evaluators.py`. A verdict is never
-written down: it follows from the finding.
+a claim, write an entry; if it needs a number that nobody computes, add one function to `measured.py` or to
+the checks of `focalcal/theory`. A verdict is never written down: it follows from the finding, and only from
+runs inside the setting that the entry names.
 """
 
 import inspect
@@ -15,20 +16,35 @@ from typing import Any
 import yaml
 
 from focalcal.common.errors import UserError
-from focalcal.reporting.claims import evaluators
+from focalcal.reporting.claims import evaluators, printed
 from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
+from focalcal.reporting.claims.settings import PRINTED, THEORY, Setting, outside_reasons
 
 EVALUATORS = {
     name: evaluator
-    for name, evaluator in inspect.getmembers(evaluators, inspect.isfunction)
-    if not name.startswith("_")
+    for module in (evaluators, printed)
+    for name, evaluator in inspect.getmembers(module, inspect.isfunction)
+    if evaluator.__module__ == module.__name__ and not name.startswith("_")
 }
 FOLDER = Path(__file__).with_name("published")
 PAPERS = ("komisarenko2024", "mukhoti2020", "charoenphakdee2021")
-COLUMNS = ("id", "source", "statement", "published", "measured", "tolerance", "verdict", "evidence")
+COLUMNS = (
+    "id",
+    "source",
+    "statement",
+    "published",
+    "measured",
+    "tolerance",
+    "verdict",
+    "evidence",
+    "setting",
+)
 VERDICTS = ("reproduced", "corrected", "not reproduced", "not run")
 REQUIRED = ("id", "location", "statement", "published", "tolerance", "evaluator", "evidence")
+OPTIONAL = ("kind", "setting")
 KINDS = ("exact", "empirical")
+RUNS = "results/tables/runs.csv"
+CHECKS = "results/tables/experiment_checks.csv"
 
 
 def load_claims(folder: Path = FOLDER, papers: Sequence[str] = PAPERS) -> list[Claim]:
@@ -36,11 +52,25 @@ def load_claims(folder: Path = FOLDER, papers: Sequence[str] = PAPERS) -> list[C
     claims = []
     for path in (folder / f"{paper}.yaml" for paper in papers):
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        claims += [_parsed(entry, content, path) for entry in content["claims"]]
+        settings = {
+            name: Setting(name=f"{content['paper']} {name}", **fields)
+            for name, fields in content.get("settings", {}).items()
+        }
+        claims += [_parsed(entry, content["paper"], settings, path) for entry in content["claims"]]
     for name, count in Counter(claim.id for claim in claims).items():
         if count > 1:
             raise UserError(f"claim id {name!r} is used twice in {folder}; make ids unique")
     return claims
+
+
+def wanted_checks(claims: Sequence[Claim]) -> list[tuple[str, Setting]]:
+    """Return the checks of runs that claims name, each with the setting it is wanted in."""
+    wanted = []
+    for claim in claims:
+        if claim.table == CHECKS:
+            names = claim.arguments["check"]
+            wanted += [(name, claim.setting) for name in ([names] if isinstance(names, str) else names)]
+    return wanted
 
 
 def judge(claims: Sequence[Claim], evidence: Evidence) -> list[dict[str, str]]:
@@ -48,7 +78,7 @@ def judge(claims: Sequence[Claim], evidence: Evidence) -> list[dict[str, str]]:
     rows = []
     for claim in claims:
         try:
-            finding = EVALUATORS[claim.evaluator](claim, evidence, **claim.arguments)
+            finding = _outside(claim, evidence) or _evaluated(claim, evidence)
         except MissingEvidence as missing:
             finding = Finding(None, str(missing))
         row = {name: getattr(claim, name) for name in ("id", "source", "statement", "published")}
@@ -56,6 +86,7 @@ def judge(claims: Sequence[Claim], evidence: Evidence) -> list[dict[str, str]]:
         row["tolerance"] = f"{claim.tolerance:g}"
         row["verdict"] = finding.verdict(claim.kind)
         row["evidence"] = ", ".join(claim.evidence)
+        row["setting"] = claim.setting.description
         rows.append(row)
     return rows
 
@@ -68,20 +99,48 @@ def markdown_ledger(rows: Sequence[Mapping[str, str]]) -> str:
     for paper in dict.fromkeys(row["source"].split(" ", 1)[0] for row in rows):
         lines += ["", f"## {paper}", ""]
         lines += [
-            "| Verdict | Where | Statement | Printed | Computed | Tolerance | Evidence |",
-            "|---" * 7 + "|",
+            "| Verdict | Where | Statement | Printed | Computed | Tolerance | Setting | Evidence |",
+            "|---" * 8 + "|",
         ]
         for row in rows:
             source, _, place = row["source"].partition(" ")
             if source != paper:
                 continue
-            cells = [row["verdict"], place, *(row[key] for key in COLUMNS[2:6]), f"`{row['evidence']}`"]
+            cells = [
+                row["verdict"],
+                place,
+                *(row[key] for key in (*COLUMNS[2:6], "setting")),
+                f"`{row['evidence']}`",
+            ]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def _parsed(entry: Mapping[str, Any], content: Mapping[str, Any], path: Path) -> Claim:
-    """Return one entry of a file's content; a UserError names the file, the entry and the mistake."""
+def _evaluated(claim: Claim, evidence: Evidence) -> Finding:
+    return EVALUATORS[claim.evaluator](claim, evidence, **claim.arguments)
+
+
+def _outside(claim: Claim, evidence: Evidence) -> Finding | None:
+    """Return what rows of a table show if a run behind one of them is outside the claim's setting."""
+    where = claim.arguments.get("where", {})
+    if "dataset" not in where:
+        return None
+    finding = _evaluated(claim, evidence)
+    chosen = {
+        column: set(where[key] if isinstance(where[key], list) else [where[key]])
+        for column, key in (("dataset", "dataset"), ("model", "model"), ("loss", "loss_id"))
+    }
+    runs = [run for run in evidence.table(RUNS) if all(run[key] in chosen[key] for key in chosen)]
+    reasons = dict.fromkeys(why for _, reasons in outside_reasons(claim.setting, runs) for why in reasons)
+    if not reasons:
+        return None
+    return Finding(
+        None, f"not run in this setting; outside the setting ({'; '.join(reasons)}): {finding.measured}"
+    )
+
+
+def _parsed(entry: Mapping[str, Any], paper: str, settings: Mapping[str, Setting], path: Path) -> Claim:
+    """Return one entry of a file; a UserError names the file, the entry and the mistake."""
     where = f"{path.name}: claim {entry.get('id')!r}"
     for key in REQUIRED:
         if key not in entry:
@@ -89,21 +148,27 @@ def _parsed(entry: Mapping[str, Any], content: Mapping[str, Any], path: Path) ->
     kind = entry.get("kind", "exact")
     if kind not in KINDS:
         raise UserError(f"{where} has kind {kind!r}; allowed are {', '.join(KINDS)}")
-    arguments = {key: value for key, value in entry.items() if key not in {*REQUIRED, "kind"}}
+    arguments = {key: value for key, value in entry.items() if key not in {*REQUIRED, *OPTIONAL}}
     if entry["evaluator"] not in EVALUATORS:
         raise UserError(f"{where} names the evaluator {entry['evaluator']!r}, which no module of claims has")
     try:
         inspect.signature(EVALUATORS[entry["evaluator"]]).bind(None, None, **arguments)
     except TypeError as error:
         raise UserError(f"{where} does not fit evaluator {entry['evaluator']!r}: {error}") from None
-    evidence = entry["evidence"]
+    evidence = (entry["evidence"],) if isinstance(entry["evidence"], str) else tuple(entry["evidence"])
+    name = entry.get("setting")
+    if name is None and evidence[-1].startswith("results/tables/"):
+        raise UserError(f"{where} is judged on runs and lacks 'setting'; allowed are {', '.join(settings)}")
+    if name is not None and name not in settings:
+        raise UserError(f"{where} has setting {name!r}; allowed are {', '.join(settings)}")
+    without_runs = THEORY if evidence[-1].startswith("results/") else PRINTED
     return Claim(
         **{key: entry[key] for key in ("id", "statement", "evaluator")},
-        source=f"{content['paper']} {entry['location']}",
+        source=f"{paper} {entry['location']}",
         published=str(entry["published"]),
         tolerance=float(entry["tolerance"]),
-        evidence=(evidence,) if isinstance(evidence, str) else tuple(evidence),
+        evidence=evidence,
         kind=kind,
-        epochs=content.get("epochs", {}),
+        setting=settings[name] if name else without_runs,
         arguments=arguments,
     )

@@ -33,8 +33,8 @@ from focalcal.reporting.records.sources import Sources
 from focalcal.training.appearance import loss_label, loss_order
 
 CLASS_COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, BLACK)
-ROWS = {"none": "", "ts": "nll", "psi": ""}
-"""Methods, one per row, with the criterion they were fitted by."""
+SHOWN = {"none": "", "ts": "nll", "psi": ""}
+"""Methods, one per column, with the criterion they were fitted by."""
 POINTS = 400
 RARE = 0.001
 """Share of test points beyond each side of the drawn range: there is hardly any data to learn from."""
@@ -53,15 +53,15 @@ class InputLine:
     page="recovery",
     order=40,
     heading="Predictions and true posterior over x (C21 Fig. 3)",
-    caption="Solid: predicted class probabilities of one seed; dashed: the true posterior. One column per "
-    "training loss; rows as trained, after temperature scaling by log-loss and after Ψ. Error, KL from the "
-    "true posterior (nats) and ECE are means over n seeds; no method changes the error.",
+    caption="Solid: predicted class probabilities of one seed; dashed: the true posterior. One row per "
+    "training loss; columns as trained, after temperature scaling by log-loss and after Ψ. Error, KL from "
+    "the true posterior (nats) and ECE are means over n seeds; no method changes the error.",
     inputs=("runs", "metrics", "recovery", "logits", "data", "data_records"),
     scope="dataset and model",
     when="one-dimensional",
 )
 def recovery_curves(sources: Sources) -> Figure | None:
-    """Return the class probabilities over x: one column per loss, rows as trained, TS and Psi."""
+    """Return the class probabilities over x: one row per loss; columns as trained, TS and Psi."""
     found: dict[str, list] = {}
     for run, record in sources.recovery:
         found.setdefault(run["loss"], []).append((run, record))
@@ -69,30 +69,30 @@ def recovery_curves(sources: Sources) -> Figure | None:
         return None
     dataset, model = sources.dataset_model.split("/")
     line = read_line(sources.path("data", {"dataset": dataset}))
-    drawn = Figure(figsize=(2.15 * (1 + len(found)), 6.4))
+    drawn = Figure(figsize=(2.6 * len(SHOWN), 1.75 * (1 + len(found)) + 0.4))
     drawn.suptitle(setting_title(sources.dataset_model, map(len, found.values())))
-    axes = drawn.subplots(len(ROWS), 1 + len(found), squeeze=False, sharex=True)
-    _problem_column(axes[:, 0], line, sources.data_records[dataset]["spec"])
-    for column, loss in enumerate(sorted(found, key=loss_order), start=1):
+    axes = drawn.subplots(1 + len(found), len(SHOWN), squeeze=False, sharex=True)
+    _problem_row(axes[0], line, sources.data_records[dataset]["spec"])
+    for row, loss in enumerate(sorted(found, key=loss_order), start=1):
         run, record = found[loss][0]
         probabilities = predictions_over_line(line, sources.path("logits", run), record)
-        for axis, method in zip(axes[:, column], ROWS, strict=True):
-            axis.set(xlim=(line.x[0], line.x[-1]), ylim=(-0.02, 1.42), yticks=[0, 0.5, 1])
+        for axis, method in zip(axes[row], SHOWN, strict=True):
+            axis.set(xlim=(line.x[0], line.x[-1]), ylim=(-0.02, 1.55), yticks=[0, 0.5, 1])
             identity = method == "psi" and record["run"]["gamma"] == 0
             if method in probabilities and not identity:
                 _class_lines(axis, line.x, line.posterior, linestyle="--", linewidth=1)
                 _class_lines(axis, line.x, probabilities[method])
                 text = _score_text(sources, (dataset, model, loss), method, record["bins"])
-                axis.text(0.98, 0.985, text, transform=axis.transAxes, ha="right", va="top", fontsize=7)
+                axis.text(0.98, 0.985, text, transform=axis.transAxes, ha="right", va="top", fontsize=7.5)
             else:
                 text = f"{METHODS[method].label} is the identity" if identity else "does not apply"
                 axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", va="center", color=GREY)
-            if column == 1:
-                by = f", by {METRICS[ROWS[method]].name}" if ROWS[method] else ""
-                axis.set_ylabel(f"{METHODS[method].label}{by}\nprobability")
-            axis.tick_params(labelleft=column == 1)
-        axes[0, column].set_title(loss_label(loss).replace(", ", ",\n"))
-    for axis in (axes[1, 0], *axes[-1, 1:]):
+            if row == 1:
+                by = f", by {METRICS[SHOWN[method]].name}" if SHOWN[method] else ""
+                axis.set_title(f"{METHODS[method].label}{by}")
+            axis.tick_params(labelleft=method == "none")
+        axes[row, 0].set_ylabel(f"{loss_label(loss)}\nprobability".replace(", ", ",\n"))
+    for axis in (*axes[0, :2], *axes[-1]):
         axis.set_xlabel("x")
         axis.tick_params(labelbottom=True)
     return drawn
@@ -124,12 +124,14 @@ def predictions_over_line(line: InputLine, path: Path, record: Mapping[str, Any]
             f"the same test samples in the same order; delete it and run again"
         )
     stored = {prediction["method"]: prediction for prediction in record["predictions"]}
-    return {m: load_calibrator(stored[m]).predict_proba(test.logits[line.order]) for m in ROWS if m in stored}
+    return {
+        m: load_calibrator(stored[m]).predict_proba(test.logits[line.order]) for m in SHOWN if m in stored
+    }
 
 
 def _score_text(sources: Sources, setting: tuple[str, str, str], method: str, bins: int) -> str:
     """Return the mean scores of one panel."""
-    means, fit = sources.scores["mean"], (*setting, method, ROWS[method])
+    means, fit = sources.scores["mean"], (*setting, method, SHOWN[method])
     kl, ece = means[*fit, "kl_posterior"], means[*fit, f"ece_{bins}"]
     text = f"KL {kl:.4f}\n{METRICS['ece'].label} {100 * ece:.2f} %"
     if method == "none":
@@ -137,7 +139,7 @@ def _score_text(sources: Sources, setting: tuple[str, str, str], method: str, bi
     return text
 
 
-def _problem_column(axes: Sequence[Axes], line: InputLine, spec: Mapping[str, Any]) -> None:
+def _problem_row(axes: Sequence[Axes], line: InputLine, spec: Mapping[str, Any]) -> None:
     """Draw the joint densities of the classes with their sum, the true posterior, and the legend."""
     density, posterior, key = axes
     classes = PROBLEMS[spec["entry"].get("base", spec["name"])](spec["parameters"]["noise"])

@@ -8,44 +8,52 @@ from matplotlib.figure import Figure
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import BLACK, GREY, message_figure, method_style
 from focalcal.reporting.products import figure
+from focalcal.reporting.records.measurements import SETTING, rows_of_fits, shown_fits
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.comparisons import ranking_of
-from focalcal.training.appearance import loss_label, loss_order
+from focalcal.reporting.statistics.tests import rank_methods
+from focalcal.reporting.text import natural_order
 
-WIDTH = 8.4
+WIDTH = 7.0
 """Width of the figure; this and the other sizes are in inches."""
-TOP = 0.75
+TOP = 0.95
 """Height of what is above the axis of ranks."""
+SIDE = 1.7
+"""Width of the names on either side."""
 BAR = 0.13
-"""Distance of the bars that join combinations."""
+"""Distance of the bars that join calibrators."""
 ROW = 0.21
 """Height of a line of names."""
-TOO_FEW = (
-    "Too little to rank: at least 3 combinations and 2 blocks (dataset, model, seed) must be comparable."
-)
+TOO_FEW = "Too little to rank: at least 3 calibrators must have been applied in at least 2 settings."
 
 
 @figure(
     page="calibration",
     order=20,
-    heading="Critical-difference diagram",
-    caption="Average ranks of losses and calibrators over blocks (dataset, model, seed). A bar joins those "
-    "that Nemenyi's test cannot separate. Only combinations that every dataset and model has are ranked.",
+    heading="Critical-difference diagram of the calibrators",
+    caption="Average ranks of the calibrators over settings (dataset, model, loss), by the mean score over "
+    "seeds. A bar joins those that Nemenyi's test cannot separate. The test takes settings as independent; "
+    "those of one dataset are not quite, which favours finding a difference.",
     inputs=("metrics",),
 )
 def critical_difference(sources: Sources) -> Figure:
-    """Return the diagram of a ranking; best combinations to the left, names below the axis of ranks."""
-    ranking = ranking_of(sources.metrics, sources.metric, sources.criterion)
-    if ranking is None:
+    """Return the diagram of a ranking; best calibrators to the left, names below the axis of ranks."""
+    fits = shown_fits(sources.metrics, sources.criterion)
+    rows = rows_of_fits(sources.metrics, fits, sources.metric)
+    means = rows.pivot_table("value", SETTING, "method")
+    omitted = [method for method, _ in fits if method in means and means[method].isna().any()]
+    scores = means.drop(columns=omitted)
+    if len(scores) < 2 or scores.shape[1] < 3:
         return message_figure(TOO_FEW)
-    ranked = {name.split(" / ")[0] for name in ranking.methods}
-    omitted = sorted(set(sources.metrics["loss"]) - ranked, key=loss_order)
+    ranking = rank_methods(scores.to_numpy(), list(scores.columns))
     count, ranks = len(ranking.methods), dict(zip(ranking.methods, ranking.average_ranks, strict=True))
     bars = _clique_bars([[ranks[name] for name in group] for group in ranking.cliques])
     names_from = 0.3 + BAR * (1 + max((level for level, _, _ in bars), default=-1))
     depth = names_from + ROW * ((count + 1) // 2 + bool(omitted))
-    drawn = Figure(figsize=(WIDTH, TOP + depth))
-    axis = drawn.subplots()
+    height = TOP + depth
+    drawn = Figure(figsize=(WIDTH, height))
+    # All sizes are known, and what stands outside the axes is most of the figure.
+    drawn.set_layout_engine("none")
+    axis = drawn.add_axes((SIDE / WIDTH, 0, 1 - 2 * SIDE / WIDTH, depth / height))
     axis.set(xlim=(1, count), ylim=(depth, 0), yticks=[])
     axis.grid(visible=False)
     axis.spines[["left", "bottom"]].set_visible(False)
@@ -54,8 +62,10 @@ def critical_difference(sources: Sources) -> Figure:
     step = max(1, round((count - 1) / 8))
     axis.set_xticks([*range(1, count - step // 2, step), count])
     metric = METRICS[sources.metric].heading
+    datasets = ", ".join(sorted(set(means.index.get_level_values("dataset")), key=natural_order))
+    axis.text(1, -0.72, f"{ranking.blocks} settings on {datasets}", fontsize=9.5, fontweight="bold")
     text = f"average rank by test {metric}, 1 is best; critical difference {ranking.critical_difference:.2f}"
-    axis.text(1, -0.5, f"{text} ({ranking.blocks} blocks)", fontsize=8)
+    axis.text(1, -0.5, text, fontsize=8)
     half = ranking.critical_difference / 2
     axis.errorbar(1 + half, -0.42, xerr=half, color=BLACK, elinewidth=1, capsize=3, clip_on=False)
     for level, start, end in bars:
@@ -67,8 +77,8 @@ def critical_difference(sources: Sources) -> Figure:
             axis, name, rank, names_from + ROW * min(index, count - 1 - index), left=index < (count + 1) // 2
         )
     if omitted:
-        names = ", ".join(loss_label(loss) for loss in omitted)
-        text = f"Not ranked, since not every dataset and model has it: {names}"
+        names = ", ".join(METHODS[method].label for method in omitted)
+        text = f"Not ranked, since not every setting has it: {names}"
         axis.text((1 + count) / 2, depth - 0.1, text, ha="center", fontsize=8, color=GREY)
     return drawn
 
@@ -85,16 +95,15 @@ def _clique_bars(cliques: Sequence[Sequence[float]]) -> list[tuple[int, float, f
     return bars
 
 
-def _leader(axis: Axes, name: str, rank: float, y: float, *, left: bool) -> None:
+def _leader(axis: Axes, method: str, rank: float, y: float, *, left: bool) -> None:
     """Draw the line from a rank down to its name, coloured and marked by calibrator."""
-    loss, method = name.split(" / ")
     low, high = axis.get_xlim()
     x = low - 0.06 * (high - low) if left else high + 0.06 * (high - low)
     axis.plot([rank, rank, x], [0, y, y], color=GREY, linewidth=0.6, clip_on=False)
     look = method_style(method).options(linestyle="", clip_on=False)
     axis.plot([rank, x], [0, y], **look)
     axis.annotate(
-        f"{loss_label(loss)}, {METHODS[method].label} ({rank:.1f})",
+        f"{METHODS[method].label} ({rank:.2f})",
         (x, y),
         (-7 if left else 7, 0),
         textcoords="offset points",

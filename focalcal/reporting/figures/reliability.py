@@ -1,5 +1,6 @@
 """Reliability diagrams: before and after each calibrator, and with and without Psi (C21 Fig. 4)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import (
     BLACK,
-    GREY,
     Style,
     legend_below,
     message_figure,
     method_handle,
+    method_handles,
     method_style,
     setting_title,
 )
@@ -28,7 +29,9 @@ from focalcal.training.appearance import GAMMA, is_smoothed, loss_label, loss_or
 
 RESAMPLES = 2000
 FEW = 20
-"""A bin with fewer samples per run than this is drawn open: its accuracy says little."""
+"""A bin with fewer samples per run than this is left out or drawn open: its accuracy says little."""
+COLUMNS = 3
+"""Diagrams side by side."""
 
 SIDES = {"without Ψ": "none", "with Ψ": "psi"}
 """What C21's paradigms compare, with the method whose colour and marker it has."""
@@ -80,19 +83,28 @@ def accuracy_band(pooled: Pooled, *, seed: int = 0) -> NDArray[np.float64]:
     return np.where(pooled.count > 0, np.quantile(draws, (0.025, 0.975), axis=0), np.nan)
 
 
+@dataclass(frozen=True)
+class Curve:
+    """One line of a reliability diagram."""
+
+    name: str
+    pooled: Pooled
+    style: Style
+
+
 @figure(
     page="calibration",
     order=40,
     heading="Reliability diagrams",
-    caption="Accuracy against confidence on test data before and after each calibrator, n seeds pooled. "
-    "Bands: 95 % bootstrap interval over the test samples of one run. Open points: fewer than 20 samples "
-    "per run. Below each diagram: share of samples in each bin, with accuracy (solid line) and mean "
-    "confidence (dotted line).",
+    caption="Accuracy against confidence on test data before and after each calibrator, one diagram per "
+    "training loss, n seeds pooled. Bands: 95 % bootstrap interval over the test samples of one run. "
+    "Numbers: ECE. Below each diagram: samples in each bin. Bins with fewer than 20 samples per run are left "
+    "out.",
     inputs=("runs", "diagnostics"),
     scope="dataset and model",
 )
 def reliability(sources: Sources) -> Figure:
-    """Return the diagrams of one dataset and model: one row per loss, one column per calibrator."""
+    """Return the diagrams of one dataset and model: one per loss, with one line per calibrator."""
     found: dict[tuple[str, str], list] = {}
     gammas = {}
     for record in sources.diagnostics:
@@ -100,37 +112,65 @@ def reliability(sources: Sources) -> Figure:
         gammas[loss] = record["run"]["gamma"]
         for entry in record["reliability"]:
             found.setdefault((loss, entry["method"]), []).append(entry)
-    columns = [m for m in sources.settings["reliability_methods"] if any(m == key[1] for key in found)]
-    if not columns:
+    methods = [m for m in sources.settings["reliability_methods"] if any(m == key[1] for key in found)]
+    if not methods:
         return message_figure("No available run has reliability data for these calibrators.")
-    cells = {key: pool(entries) for key, entries in found.items() if key[1] in columns}
-    losses = sorted({loss for loss, _ in cells}, key=loss_order)
-    tallest = max(pooled.share.max() for pooled in cells.values())
-    drawn = Figure(figsize=(1.8 * len(columns) + 0.6, 2.1 * len(losses) + 0.6))
-    drawn.get_layout_engine().set(h_pad=0.02, w_pad=0.04)
-    drawn.suptitle(setting_title(sources.dataset_model, (pooled.runs for pooled in cells.values())))
-    layout = {"squeeze": False, "sharex": True, "sharey": "row", "height_ratios": [3, 1] * len(losses)}
-    axes = drawn.subplots(2 * len(losses), len(columns), **layout)
-    for row, loss in enumerate(losses):
-        for method, (upper, lower) in zip(columns, axes[2 * row : 2 * row + 2].T, strict=True):
-            pooled = cells.get((loss, method))
-            identity = METHODS[method].needs_training_gamma and gammas[loss] == 0
-            if pooled is None or identity:
-                upper.axis("off")
-                lower.axis("off")
-                text = f"{METHODS[method].label} is the identity" if identity else "does not apply"
-                upper.text(0.5, 0.5, text, ha="center", va="center", color=GREY, fontsize=8)
-            else:
-                _diagram(upper, pooled, method_style(method))
-                _histogram(lower, pooled, method_style(method), tallest)
-        place = {"xycoords": "axes fraction", "rotation": 270, "va": "center", "fontweight": "bold"}
-        upper.annotate(loss_label(loss), (1.06, 0.5), **place)
-        axes[2 * row, 0].set_ylabel("accuracy")
-        axes[2 * row + 1, 0].set_ylabel("samples")
-    for method, top, bottom in zip(columns, axes[0], axes[-1], strict=True):
-        top.set_title(METHODS[method].label, loc="center")
-        bottom.set_xlabel("confidence")
+    curves: dict[str, list[Curve]] = {}
+    for loss, method in product(sorted(gammas, key=loss_order), methods):
+        # With gamma 0 such a map is the identity: its line would repeat the one as trained.
+        identity = METHODS[method].needs_training_gamma and gammas[loss] == 0
+        if (loss, method) in found and not identity:
+            curve = Curve(METHODS[method].label, pool(found[loss, method]), method_style(method))
+            curves.setdefault(loss, []).append(curve)
+    drawn, axes = diagrams_by_loss(curves, sources.dataset_model)
+    for (upper, _), here in zip(axes, curves.values(), strict=True):
+        for curve in here:
+            reliable = curve.pooled.sufficient
+            band = accuracy_band(curve.pooled)[:, reliable]
+            look = {"color": curve.style.color, "alpha": 0.18, "linewidth": 0}
+            upper.fill_between(curve.pooled.confidence[reliable], *band, **look)
+        _list_errors(upper, here)
+    shown = {curve.name for here in curves.values() for curve in here}
+    legend_below(drawn, {name: handle for name, handle in method_handles(methods).items() if name in shown})
     return drawn
+
+
+def diagrams_by_loss(
+    curves: Mapping[str, Sequence[Curve]], dataset_model: str
+) -> tuple[Figure, list[tuple[Axes, Axes]]]:
+    """Return a figure with one diagram per loss, and its axes: accuracy, and below it the samples per bin.
+
+    Bins with few samples per run are left out.
+    """
+    columns = min(COLUMNS, len(curves))
+    rows = math.ceil(len(curves) / columns)
+    drawn = Figure(figsize=(max(3.6, 2.6 * columns + 0.3), 3.3 * rows + 0.7))
+    runs = (curve.pooled.runs for here in curves.values() for curve in here)
+    drawn.suptitle(setting_title(dataset_model, runs))
+    grid = drawn.subplots(2 * rows, columns, squeeze=False, sharex=True, height_ratios=[3, 1.3] * rows)
+    pairs = [(upper, lower) for row in range(rows) for upper, lower in grid[2 * row : 2 * row + 2].T]
+    for upper, lower in pairs[len(curves) :]:
+        upper.remove()
+        lower.remove()
+    pairs = pairs[: len(curves)]
+    for (upper, lower), (loss, here) in zip(pairs, curves.items(), strict=True):
+        upper.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle="--")
+        for curve in here:
+            shown = curve.pooled.sufficient
+            look = curve.style.options(linewidth=1.2, markersize=3.5, markeredgewidth=0)
+            upper.plot(curve.pooled.confidence[shown], curve.pooled.accuracy[shown], **look)
+            lower.plot(curve.pooled.confidence[shown], 100 * curve.pooled.share[shown], **look)
+        ticks = [0, 0.5, 1]
+        upper.set(title=loss_label(loss), xlim=(0, 1.03), ylim=(0, 1.03), xticks=ticks, yticks=ticks)
+        # The same scale everywhere: shares can be compared between diagrams and figures.
+        lower.set(yscale="log", ylim=(0.05, 160), xlabel="confidence")
+        lower.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        lower.tick_params(labelbottom=True)
+        lower.tick_params(which="minor", left=False)
+    for upper, lower in pairs[::columns]:
+        upper.set_ylabel("accuracy")
+        lower.set_ylabel("samples (%)")
+    return drawn, pairs
 
 
 @figure(
@@ -207,25 +247,13 @@ def _reliability_line(axis: Axes, pooled: Pooled, style: Style) -> None:
     axis.plot(pooled.confidence[shown], pooled.accuracy[shown], **look)
 
 
-def _diagram(axis: Axes, pooled: Pooled, style: Style) -> None:
-    """Draw accuracy against confidence with its band and the ECE."""
-    filled = pooled.count > 0
-    band = accuracy_band(pooled)[:, filled]
-    axis.fill_between(pooled.confidence[filled], *band, color=style.color, alpha=0.22, linewidth=0)
-    _reliability_line(axis, pooled, style)
-    text = f"{METRICS['ece'].label} {pooled.ece * 100:.2f} %"
-    axis.text(0.04, 0.96, text, transform=axis.transAxes, va="top", fontsize=8)
-    axis.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-
-
-def _histogram(axis: Axes, pooled: Pooled, style: Style, tallest: float) -> None:
-    """Draw the share of samples in each bin, with accuracy and mean confidence."""
-    bins = len(pooled.count)
-    centres = (np.arange(bins) + 0.5) / bins
-    axis.bar(centres, pooled.share, 0.9 / bins, color=style.color, alpha=0.75)
-    # Where the two lines part, the model is over- (dotted to the right) or underconfident on average.
-    axis.axvline(np.nansum(pooled.accuracy * pooled.share), color=BLACK, linewidth=1)
-    axis.axvline(np.nansum(pooled.confidence * pooled.share), color=BLACK, linewidth=1, linestyle=":")
-    axis.set_ylim(0, 1.05 * tallest)
-    axis.set_yticks([0, tallest], ["0", f"{100 * tallest:.0f} %"])
-    axis.grid(visible=False)
+def _list_errors(axis: Axes, curves: Sequence[Curve]) -> None:
+    """Write the ECE of each line into the corner that the first one, as trained, leaves free."""
+    raw = curves[0].pooled
+    underconfident = np.nansum((raw.accuracy - raw.confidence) * raw.share) > 0
+    lines = [(f"{METRICS['ece'].label} (%)", BLACK)]
+    lines += [(f"{curve.name} {100 * curve.pooled.ece:.2f}", curve.style.color) for curve in curves]
+    side, x, top = ("right", 0.98, 0.03 + 0.09 * len(lines)) if underconfident else ("left", 0.03, 0.99)
+    for number, (text, color) in enumerate(lines):
+        place = {"transform": axis.transAxes, "ha": side, "va": "top", "fontsize": 7.5}
+        axis.text(x, top - 0.09 * number, text, color=color, **place)

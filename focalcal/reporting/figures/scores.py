@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
@@ -67,8 +68,8 @@ def calibration_error(sources: Sources) -> Figure | None:
     order=20,
     heading="Calibration against accuracy",
     caption="One point per training loss: its test error and its calibration error, as trained (filled) and "
-    "after focal temperature scaling (open). Points are means over n seeds, bars one standard deviation of "
-    "the test error.",
+    "after focal temperature scaling (open). Points are means over n seeds, bars one standard deviation. All "
+    "panels span equally many points of test error.",
     inputs=("metrics",),
 )
 def calibration_against_accuracy(sources: Sources) -> Figure | None:
@@ -86,16 +87,22 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
         value=("value", "mean"),
         error=("value_error", "mean"),
         spread=("value_error", "std"),
+        deviation=("value", "std"),
         seeds=("seed", "size"),
     )
     styles = styles_of_losses(means["loss"])
     groups = by_dataset_model(means)
+    # One span for all panels, so that errors which hardly differ look like it.
+    reach = [here["error"].max() - here["error"].min() + 2 * here["spread"].max() for here in groups.values()]
+    span = max(1.0, 1.2 * np.nanmax([*reach, 0.0]))
     drawn, axes = panels(len(groups), width=3.7, height=3.0)
     for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
         _accuracy_panel(axis, here, styles)
         axis.set_title(setting_title(dataset_model, here["seeds"]))
         axis.set(xlabel=f"test {METRICS['error'].inline}", ylabel=f"test {metric.inline}")
         axis.margins(0.12)
+        middle = (here["error"].min() + here["error"].max()) / 2
+        axis.set_xlim(middle - span / 2, middle + span / 2)
         axis.locator_params(axis="x", nbins=5)
         plain_log(axis, "y")
     markers = {loss: Line2D([], [], **style.options(linestyle="")) for loss, style in styles.items()}
@@ -112,8 +119,9 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
     order=21,
     heading="Selection optimism",
     caption="Test score minus validation score of each selected fit, in the criterion it was selected by. "
-    "Small points are runs, large ones their mean. To the right of 0, the fit did worse on test data than "
-    "its selection promised.",
+    "Points are means over the runs of a dataset and model, bars one standard deviation. To the right of 0, "
+    "the fits did worse on test data than their selection promised. Scores also differ because the two "
+    "splits have different samples.",
     inputs=("metrics",),
 )
 def selection_optimism(sources: Sources) -> Figure | None:
@@ -126,17 +134,18 @@ def selection_optimism(sources: Sources) -> Figure | None:
     gaps = gaps.assign(pair=gaps["dataset"] + " · " + gaps["model"])
     pairs = [name.replace("/", " · ") for name in by_dataset_model(gaps)]
     methods = methods_in(gaps)
-    drawn, axes = panels(len(criteria), width=3.4, height=0.7 + 0.25 * len(methods) * len(pairs), sharey=True)
+    drawn, axes = panels(len(criteria), width=2.9, height=0.7 + 0.25 * len(methods) * len(pairs), sharey=True)
     for axis, criterion in zip(axes, criteria, strict=True):
         metric = METRICS[criterion]
         here = gaps[gaps["criterion"] == criterion]
         here = here.assign(value=here["optimism"] * metric.factor)
         axis.axvline(0, color=BLACK, linewidth=0.8)
-        points_by_method(axis, here, y="pair", order=pairs, errorbar=None)
+        points_by_method(axis, here, y="pair", order=pairs, strips=False, errorbar=_run_deviation)
         runs = here.groupby("method").size().max()
         unit = f" ({metric.difference_unit.strip()})" if metric.difference_unit else ""
         axis.set_title(f"selected by {metric.name}, {runs} runs")
         axis.set(xlabel=f"{metric.name}, test {MINUS} validation{unit}", ylabel="")
+        axis.locator_params(axis="x", nbins=5)
     legend_below(drawn, method_handles(methods))
     return drawn
 
@@ -163,7 +172,7 @@ def panels_by_loss(
     """
     groups = by_dataset_model(rows)
     tallest = max(here["loss"].nunique() for here in groups.values())
-    height = 0.75 + tallest * max(0.36, 0.11 * len(methods_in(rows)))
+    height = 0.9 + tallest * max(0.36, 0.11 * len(methods_in(rows)))
     drawn, axes = panels(len(groups), width=3.7, height=height)
     for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
         losses = sorted(set(here["loss"]), key=loss_order)
@@ -207,6 +216,9 @@ def points_by_method(
         err_kws={"linewidth": 1.4},
         **options,
     )
+    if x == "value":
+        # Without strips the axis would end at the outermost points and cut their markers.
+        axis.set_ylim(len(axis.get_yticks()) - 0.5, -0.5)
     axis.grid(visible=False, axis="y" if x == "value" else "x")
 
 
@@ -214,6 +226,11 @@ def _deviation(values: pd.Series) -> tuple[float, float]:
     """Return the ends of a bar of one standard deviation; on a logarithmic axis it must not reach 0."""
     mean, deviation = values.mean(), values.std()
     return mean - min(deviation, 0.95 * mean), mean + deviation
+
+
+def _run_deviation(values: pd.Series) -> tuple[float, float]:
+    """Return the ends of a bar of one standard deviation."""
+    return values.mean() - values.std(), values.mean() + values.std()
 
 
 def _published_points(axis: Axes, rows: pd.DataFrame, published: Published) -> None:
@@ -233,7 +250,8 @@ def _accuracy_panel(axis: Axes, means: pd.DataFrame, styles: Mapping[str, Style]
     """Draw one dataset and model: filled markers as trained, larger open ones after FTS, joined by lines."""
     for loss, here in means.set_index("method").groupby("loss"):
         style, raw = styles[loss], here.loc["none"]
-        axis.errorbar(raw["error"], raw["value"], xerr=raw["spread"], color=style.color, elinewidth=1)
+        spread, deviation = raw["spread"], min(raw["deviation"], 0.9 * raw["value"])
+        axis.errorbar(raw["error"], raw["value"], deviation, spread, color=style.color, elinewidth=1)
         axis.plot(here["error"], here["value"], color=style.color, linewidth=0.8, alpha=0.6)
         # Larger and below: where the score stays the same, the filled marker lies within the open one.
         after = here[here.index == AFTER]

@@ -1,13 +1,11 @@
-"""Figures of the search for temperature and gamma: ECE against T, the search surface, best T by gamma."""
+"""Figures of the search for temperature and gamma: ECE against T, best score and best T by gamma."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import METHODS, METRICS
@@ -32,12 +30,10 @@ from focalcal.training.appearance import GAMMA, loss_label, loss_order
 
 LEAST_SHOWN_TEMPERATURE = 0.1
 """Below it predictions are nearly one-hot and every curve is flat."""
-VALLEY = 1.5
-"""A surface is shown from its smallest best temperature divided by this to its largest times this."""
 DENSE = 1
 """Most gammas of a grid are at most this."""
 SEARCHED = ("ts", "fts")
-"""Methods whose choices lie on the surface."""
+"""Methods whose choices lie on the surface that was searched."""
 
 
 @dataclass(frozen=True)
@@ -125,49 +121,53 @@ def temperature(sources: Sources) -> Figure | None:
 @figure(
     page="calibration",
     order=42,
-    heading="Search surface of focal temperature scaling",
-    caption="Validation score over the grid of gamma and T around its valley, mean over n seeds. Rows are "
-    "the searched gammas, not to scale. Markers are the choices of the single seeds; the dotted line joins "
-    "the best T of each gamma.",
-    inputs=("runs", "metrics", "surfaces"),
+    heading="What gamma adds to the search for T",
+    caption="Lowest validation score over T at each searched gamma of the focal map; one panel per training "
+    "loss. Thin lines are seeds, thick ones their mean over n seeds. Markers are the selected fits: "
+    "temperature scaling has gamma 0, focal temperature scaling takes the lowest point. A flat line means "
+    "that gamma matters little. The axis of gamma is logarithmic above 1.",
+    inputs=("runs", "surfaces"),
     scope="dataset and model",
 )
-def surface(sources: Sources) -> Figure:
-    """Return the validation score over gamma and T, one panel per loss."""
+def gamma_profile(sources: Sources) -> Figure:
+    """Return the lowest validation score over T against gamma, one panel per loss."""
     searches = searches_by_loss(sources)
     if not searches:
         return _no_search(sources)
-    chosen = _choices(sources, SEARCHED, sources.criterion)
-    metric = METRICS[sources.criterion]
-    drawn, axes = panels(len(searches), width=3.2, height=2.7)
-    drawn.suptitle(setting_title(sources.dataset_model, (len(s.surfaces) for s in searches.values())))
-    images = []
+    metric, styles = METRICS[sources.criterion], styles_of_losses(searches)
+    drawn, axes = panels(len(searches), width=2.7, height=2.2, sharex=True, sharey=True)
+    title = setting_title(sources.dataset_model, (len(s.surfaces) for s in searches.values()))
+    drawn.suptitle(f"{title}, validation {metric.name}")
     for axis, (loss, search) in zip(axes, searches.items(), strict=True):
-        rows, best = np.arange(len(search.gammas)), search.best_temperatures().mean(axis=0)
-        temperatures = search.temperatures
-        shown = (temperatures >= best.min() / VALLEY) & (temperatures <= best.max() * VALLEY)
-        # Scores of 0 have no logarithm.
-        scores = np.maximum(search.surfaces.mean(axis=0)[:, shown] * metric.factor, 1e-6)
-        look = {"cmap": "cividis_r", "shading": "nearest", "rasterized": True}
-        images.append(axis.pcolormesh(temperatures[shown], rows, scores, **look))
-        axis.plot(best, rows, color="white", linewidth=1, linestyle=":")
-        for method, points in chosen[chosen["loss"] == loss].groupby("method"):
-            at = points[points["gamma"].isin(search.gammas)]
-            look = {"linestyle": "", "markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.8}
-            positions = np.searchsorted(search.gammas, at["gamma"])
-            axis.plot(at["temperature"], positions, **method_style(method).options(**look))
-        axis.set_yticks(rows, [f"{gamma:g}".replace("-", MINUS) for gamma in search.gammas])
-        axis.set(title=loss_label(loss), xlabel="temperature T", ylabel=GAMMA)
-        axis.grid(visible=False)
-        plain_log(axis, "x")
-    limits = np.array([image.get_clim() for image in images])
-    for image in images:
-        image.set_norm(LogNorm(limits.min(), limits.max()))
-    bar = drawn.colorbar(images[0], ax=axes, shrink=0.8, pad=0.01, label=f"validation {metric.inline}")
-    plain_log(bar.ax, "y")
-    handles = {f"selected by {METHODS[method].label}": method_handle(method) for method in SEARCHED}
-    legend_below(drawn, handles | {f"best T for each {GAMMA}": Line2D([], [], color=GREY, linestyle=":")})
+        lowest = metric.factor * search.surfaces.min(axis=2)
+        axis.plot(search.gammas, lowest.T, color=styles[loss].color, linewidth=0.6, alpha=0.6)
+        axis.plot(search.gammas, lowest.mean(axis=0), color=styles[loss].color, linewidth=2)
+        at = search.gammas.tolist().index(0.0) if 0.0 in search.gammas else None
+        selected = {"fts": (search.gammas[lowest.argmin(axis=1)], lowest.min(axis=1))}
+        if at is not None:
+            selected = {"ts": (np.zeros(len(lowest)), lowest[:, at]), **selected}
+        for method, points in selected.items():
+            look = {"linestyle": "", "markeredgecolor": "white", "markeredgewidth": 0.6, "zorder": 3}
+            axis.plot(*points, **method_style(method).options(**look))
+        axis.set_title(loss_label(loss))
+        _gamma_axis(axis, search.gammas)
+    for axis in axes[::3]:
+        axis.set_ylabel(f"validation {metric.inline}")
+    axes[0].set_ylim(bottom=0)
+    legend_below(
+        drawn, {f"selected by {METHODS[method].label}": method_handle(method) for method in SEARCHED}
+    )
     return drawn
+
+
+def _gamma_axis(axis: Axes, gammas: NDArray) -> None:
+    """Let the axis of gamma be linear up to 1 and logarithmic above, where a grid has few gammas."""
+    axis.set_xscale("symlog", linthresh=DENSE, linscale=1)
+    ticks = [gamma for gamma in (-0.5, 0, 0.5, 1, 2, 5, 10) if gammas[0] <= gamma <= gammas[-1]]
+    axis.set_xticks(ticks, [f"{gamma:g}".replace("-", MINUS) for gamma in ticks], minor=False)
+    axis.set_xticks([], minor=True)
+    axis.set_xlabel(f"{GAMMA} of the focal map")
+    axis.tick_params(labelbottom=True)
 
 
 @figure(

@@ -1,76 +1,77 @@
-"""What happens while a model is trained: errors and confidence by epoch, reliability at some epochs (M20)."""
+"""What happens while a model is trained, epoch by epoch: scores of each loss, overfitting, errors (M20)."""
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.reporting.figures.reliability import pool
 from focalcal.reporting.figures.style import (
     BLACK,
-    legend_below,
+    BLUE,
+    VERMILION,
+    Style,
     message_figure,
     panels,
-    plain_log,
     setting_title,
     styles_of_losses,
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
-from focalcal.training.appearance import loss_label
+from focalcal.training.appearance import loss_label, loss_order
 
-PANELS = {
-    "{split}_error": (METRICS["error"].inline, 100),
-    "train_error": (f"{METRICS['error'].inline}, training data", 100),
-    "{split}_ece": (METRICS["ece"].inline, 100),
+SCORES = {
+    "{split}_nll": (METRICS["nll"].name, 1),
+    "{split}_nll_correct": (f"{METRICS['nll'].name}, correct", 1),
     "{split}_nll_incorrect": (f"{METRICS['nll'].name}, misclassified", 1),
     "{split}_entropy_incorrect": ("entropy (nats), misclassified", 1),
-    "{split}_p_true_correct": ("confidence, correctly classified", 1),
-    "last_layer_weight_norm": ("norm of the last layer's weights", 1),
+    "{split}_p_true_correct": ("p of true class, correct", 1),
+    "{split}_p_true_incorrect": ("p of true class, misclassified", 1),
+    "{split}_ece": (METRICS["ece"].inline, 100),
+    "last_layer_weight_norm": ("norm of last layer's weights", 1),
 }
-"""Columns of history.csv with their title and factor; the split is the held-out one."""
+"""Panels (a) to (h) of M20 Fig. 3: columns of history.csv with their title and factor."""
+GROUPS = {
+    "": ("all samples", Style(BLACK, "s")),
+    "_correct": ("correctly classified", Style(BLUE, "o", "--")),
+    "_incorrect": ("misclassified", Style(VERMILION, "D", ":")),
+}
+"""Samples whose means M20 Fig. 1 compares, by the suffix of their column in history.csv."""
+SPLIT_NAMES = {"train": "training data", "val": "validation data", "test": "test data"}
+NOT_TRAINED = "No available run was trained here."
+FAINT = "#C8C8C8"
 STEEP_START = 0.1
-"""Share of the epochs whose errors may lie above the panel: they would hide how the losses differ later."""
+"""Share of the epochs whose values may lie outside the panel: they would hide how the losses differ later."""
 
 
 @figure(
     page="training",
     order=40,
-    heading="Training dynamics (M20 Figs 1 and 3)",
-    caption="Error, calibration error and confidence of correctly and misclassified samples by epoch, mean "
-    "over n seeds, on held-out data except where a panel says otherwise. Errors of the first epochs can lie "
-    "above their panel.",
+    heading="Training dynamics by loss (M20 Fig. 3)",
+    caption="Log-loss, entropy, probability of the true class and ECE after each epoch, for all, correctly "
+    "classified and misclassified samples of the data that the title names; and the norm of the last layer's "
+    "weights. Means over n seeds; the first epochs can lie outside a panel. M20 shows test data, which are "
+    "measured only if the recipe sets history_test.",
     inputs=("runs", "histories"),
     scope="dataset and model",
     when="trained",
 )
 def training(sources: Sources) -> Figure:
-    """Return the series of one dataset and model by epoch, one line per loss."""
-    histories = [history.assign(loss=run["loss"]) for run, history in sources.histories()]
-    if not histories:
-        return message_figure("No available run was trained here.")
-    runs = pd.concat(histories)
-    # Test data was measured after each epoch only where the recipe says so.
-    split = "test" if runs["test_error"].notna().all() else "val"
-    styles = styles_of_losses(runs["loss"])
-    every = max(1, runs["epoch"].nunique() // 6)
-    drawn, axes = panels(len(PANELS) + 1, width=2.8, height=2.4, columns=4)
-    for axis, (pattern, (title, factor)) in zip(axes, PANELS.items(), strict=False):
-        column = pattern.format(split=split)
-        # Means over seeds, one column per loss; NaN where a run has no such sample.
-        means = factor * runs.pivot_table(column, index="epoch", columns="loss", dropna=False)
+    """Return the scores of one dataset and model by epoch, one line per loss."""
+    runs = read_histories(sources)
+    if runs is None:
+        return message_figure(NOT_TRAINED)
+    split, styles = held_out(runs), styles_of_losses(runs["loss"])
+    drawn, axes = panels(len(SCORES) + 1, width=2.75, height=2.3)
+    for axis, (pattern, (title, factor)) in zip(axes, SCORES.items(), strict=False):
+        means = factor * means_by_epoch(runs, pattern.format(split=split))
         for loss, style in styles.items():
-            look = style.options(markevery=every, markersize=4, markeredgewidth=0, label=loss_label(loss))
-            axis.plot(means[loss], **look)
-        axis.set(title=title, xlabel="epoch")
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if column.endswith("_error"):
-            later = means[means.index > STEEP_START * means.index.max()]
-            low, high = later.min().min(), later.max().max()
-            axis.set_ylim(0.95 * low, high + 0.05 * (high - low))
-    seeds = runs.groupby(["loss", "epoch"]).size()
-    names = {"test": "test data", "val": "validation data"}
-    drawn.suptitle(f"{setting_title(sources.dataset_model, seeds)}, {names[split]}")
+            epoch_line(axis, means[loss], style, loss_label(loss))
+        later = means[means.index > STEEP_START * means.index.max()]
+        low, high = later.min().min(), later.max().max()
+        margin = 0.05 * (high - low) or 0.05
+        axis.set(title=title, ylim=(low - margin, high + margin))
+    drawn.suptitle(_title(sources, runs, SPLIT_NAMES[split]))
     axes[-1].axis("off")
     axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center left")
     return drawn
@@ -79,36 +80,101 @@ def training(sources: Sources) -> Figure:
 @figure(
     page="training",
     order=41,
-    heading="Reliability on training data while training (M20 Fig. 2)",
-    caption="Accuracy against confidence of training samples after some epochs, and the share of samples in "
-    "each bin, n seeds pooled. Bins with fewer than 20 samples per run are left out.",
-    inputs=("runs", "histories", "records"),
+    heading="Overfitting of misclassified samples (M20 Fig. 1)",
+    caption="Log-loss and entropy of one loss by epoch, for all, correctly classified and misclassified "
+    "samples, and its error and ECE; means over n seeds. Values on training data are running averages: each "
+    "sample is predicted once per epoch while the weights change, augmented and in training mode.",
+    inputs=("runs", "histories"),
     scope="dataset and model",
     when="trained",
 )
-def snapshots(sources: Sources) -> Figure:
-    """Return one column per epoch that all runs kept: accuracy against confidence, and each bin's share."""
-    runs = [(run["loss"], record["snapshots"]) for run, record in sources.records()]
-    kept = [{snapshot["epoch"] for snapshot in found} for _, found in runs]
-    epochs = sorted(set.intersection(*kept)) if kept else []
-    if not epochs:
-        return message_figure("The recipe keeps no snapshots; its snapshot_epochs say after which epochs.")
-    losses = [loss for loss, _ in runs]
-    drawn = Figure(figsize=(2.4 * len(epochs) + 0.4, 4.4))
-    drawn.suptitle(setting_title(sources.dataset_model, pd.Series(losses).value_counts()))
-    axes = drawn.subplots(2, len(epochs), squeeze=False, height_ratios=[3, 2], sharex=True, sharey="row")
-    for (upper, lower), epoch in zip(axes.T, epochs, strict=True):
-        for loss, style in styles_of_losses(losses).items():
-            pooled = pool([s for name, kept in runs if name == loss for s in kept if s["epoch"] == epoch])
-            shown = pooled.sufficient
-            look = style.options(linewidth=1, markersize=3.5, markeredgewidth=0, label=loss_label(loss))
-            upper.plot(pooled.confidence[shown], pooled.accuracy[shown], **look)
-            lower.plot(pooled.confidence[shown], 100 * pooled.share[shown], **look)
-        upper.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle="--")
-        upper.set(title=f"epoch {epoch}", xlim=(0, 1), ylim=(0, 1))
-        lower.set_xlabel("confidence")
-        plain_log(lower, "y")
-    axes[0, 0].set_ylabel("accuracy")
-    axes[1, 0].set_ylabel("samples (%)")
-    legend_below(drawn, {}, columns=5)
+def overfitting(sources: Sources) -> Figure:
+    """Return log-loss, entropy, error and ECE by epoch on training and held-out data, for the first loss."""
+    runs = read_histories(sources)
+    if runs is None:
+        return message_figure(NOT_TRAINED)
+    loss, split = min(runs["loss"], key=loss_order), held_out(runs)
+    runs = runs[runs["loss"] == loss]
+    drawn, axes = panels(6, width=2.75, height=2.4)
+    splits = {"train": Style(BLACK, "s", "--"), split: Style(VERMILION, "D")}
+    for row, (score, name) in enumerate({"nll": METRICS["nll"].name, "entropy": "entropy (nats)"}.items()):
+        for column, part in enumerate(splits):
+            axis = axes[3 * row + column]
+            for suffix, (label, style) in GROUPS.items():
+                epoch_line(axis, means_by_epoch(runs, f"{part}_{score}{suffix}")[loss], style, label)
+            axis.set_title(f"{name}, {SPLIT_NAMES[part]}")
+            axis.set_ylim(bottom=0)
+    for axis, score in ((axes[2], "error"), (axes[5], "ece")):
+        for part, style in splits.items():
+            values = 100 * means_by_epoch(runs, f"{part}_{score}")[loss]
+            epoch_line(axis, values, style, SPLIT_NAMES[part])
+        axis.set(title=METRICS[score].inline, ylim=(0, None))
+        axis.legend()
+    drawn.suptitle(_title(sources, runs, loss_label(loss)))
+    handles, names = axes[0].get_legend_handles_labels()
+    drawn.legend(handles, names, loc="outside lower center", ncols=len(names))
     return drawn
+
+
+@figure(
+    page="training",
+    order=42,
+    heading="Error by epoch (M20 Fig. 1c for each loss)",
+    caption="Error on training and held-out data, one panel per loss; held-out errors of the other losses in "
+    "grey. Means over n seeds; the first epochs can lie above the panels. Errors on training data are "
+    "running averages: each sample is predicted once per epoch while the weights change, augmented and in "
+    "training mode.",
+    inputs=("runs", "histories"),
+    scope="dataset and model",
+    when="trained",
+)
+def training_errors(sources: Sources) -> Figure:
+    """Return the errors of one dataset and model by epoch, one panel per loss."""
+    runs = read_histories(sources)
+    if runs is None:
+        return message_figure(NOT_TRAINED)
+    split, styles = held_out(runs), styles_of_losses(runs["loss"])
+    held, trained = (100 * means_by_epoch(runs, f"{part}_error") for part in (split, "train"))
+    top = 1.05 * held[held.index > STEEP_START * held.index.max()].max().max()
+    drawn, axes = panels(len(styles), width=2.6, height=2.1, sharey=True)
+    for axis, (loss, style) in zip(axes, styles.items(), strict=True):
+        axis.plot(held, color=FAINT, linewidth=0.7)
+        epoch_line(axis, trained[loss], Style(style.color, "", ":"))
+        epoch_line(axis, held[loss], Style(style.color, ""))
+        axis.set(title=loss_label(loss), ylim=(0, top))
+    for axis in axes[::3]:
+        axis.set_ylabel(METRICS["error"].inline)
+    drawn.suptitle(_title(sources, runs, f"solid {SPLIT_NAMES[split]}, dotted {SPLIT_NAMES['train']}"))
+    return drawn
+
+
+def read_histories(sources: Sources) -> pd.DataFrame | None:
+    """Return the histories of all runs that were trained here with their loss; None if there are none."""
+    histories = [history.assign(loss=run["loss"]) for run, history in sources.histories()]
+    return pd.concat(histories) if histories else None
+
+
+def held_out(runs: pd.DataFrame) -> str:
+    """Return the split that every epoch was measured on: test where the recipe says so, else val."""
+    return "test" if runs["test_error"].notna().all() else "val"
+
+
+def means_by_epoch(runs: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return a column's means over seeds, one row per epoch, one column per loss.
+
+    NaN where no run has such a sample.
+    """
+    return runs.pivot_table(column, index="epoch", columns="loss", dropna=False)
+
+
+def epoch_line(axis: Axes, values: pd.Series, style: Style, label: str | None = None) -> None:
+    """Draw values by epoch, with a few markers."""
+    look = style.options(linewidth=1.3, markersize=4, markeredgewidth=0, label=label)
+    axis.plot(values, markevery=max(1, len(values) // 6), **look)
+    axis.set_xlabel("epoch")
+    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+
+def _title(sources: Sources, runs: pd.DataFrame, words: str) -> str:
+    """Return the title of a figure of histories."""
+    return f"{setting_title(sources.dataset_model, runs.groupby(['loss', 'epoch']).size())}, {words}"

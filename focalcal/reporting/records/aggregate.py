@@ -14,7 +14,12 @@ from focalcal.workflow.provenance import code_digests
 
 METRIC_HEADER = ",".join(COLUMNS)
 # The first four columns of the metrics identify a run.
-RUN_COLUMNS = (*COLUMNS[:4], "epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id")
+RUN_COLUMNS = (
+    *COLUMNS[:4],
+    *("epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id"),
+    *("imported", "train_error", "bins", "recovery_bins", "temperature_grid", "gamma_grid"),
+)
+"""What a run is, how it ended and where it ran; then what decides whether a paper's statement is about it."""
 STAGES = ("calibration", "recovery")
 MOST_SHOWN = 5
 Records = dict[Run, dict[str, Any]]
@@ -62,12 +67,24 @@ def write_metrics(records: Records, results: Path, path: Path) -> None:
                     target.writelines(_metric_lines(results / stage / run.path / "metrics.csv"))
 
 
-def write_runs(records: Records, path: Path) -> None:
+def write_runs(grid: Grid, records: Records, path: Path) -> None:
     """Write one row per run, failed ones included: what it is, how it ended, where it ran."""
     rows = []
     for run, content in records.items():
-        found = {**content["provenance"], **content, **vars(run)}
-        found["epochs"] = content["spec"].get("recipe", {}).get("epochs")
+        calibration, recovery = grid.calibration_spec(run), grid.recovery_spec(run)
+        temperatures = [calibration["temperatures"][name] for name in ("start", "stop", "step")]
+        found = {
+            **content["provenance"],
+            **content,
+            **vars(run),
+            "epochs": content["spec"].get("recipe", {}).get("epochs"),
+            "imported": "yes" if run.imported else "",
+            "train_error": content.get("final", {}).get("train_error"),
+            "bins": calibration["bins"],
+            "recovery_bins": recovery["bins"],
+            "temperature_grid": " ".join(f"{number:g}" for number in temperatures),
+            "gamma_grid": " ".join(f"{number:g}" for number in calibration["gammas"]),
+        }
         rows.append({name: found.get(name) for name in RUN_COLUMNS})
     write_rows(path, rows, RUN_COLUMNS)
 

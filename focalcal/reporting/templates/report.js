@@ -127,6 +127,7 @@
     const image = button.querySelector("img");
     large.src = image.src;
     large.alt = image.alt;
+    large.style.filter = getComputedStyle(image).filter;
     viewer.showModal();
     large.decode().then(() => { scale = Math.max(0.5, Math.min(1, (window.innerWidth - 60) / large.naturalWidth)); resize(); });
   }));

@@ -70,7 +70,7 @@ def aggregate_project(results):
         raw = {"method": "none", "criterion": "", "split": "test", "metric": "error"}
         rows += [pd.read_csv(path.with_name("metrics.csv")).fillna({"criterion": ""})]
         rows += [pd.DataFrame([{**run, **raw, "value": record["predictions"][0]["scores"]["error"]}])]
-        runs.append({**run, "status": "ok"})
+        runs.append({**run, "status": "ok", "recovery_bins": "10"})
     (results / "tables").mkdir()
     pd.concat(rows)[list(COLUMNS)].to_csv(results / "tables" / "metrics.csv", index=False)
     pd.DataFrame(runs).to_csv(results / "tables" / "runs.csv", index=False)

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from focalcal.calibration.tidy import COLUMNS
+from focalcal.common.csv_rows import read_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_json
 from focalcal.reporting.records import aggregate
@@ -46,7 +47,10 @@ class Finished:
             specs["import_logits"] = self.grid.import_spec(run)
         for rule, spec in specs.items():
             origin = made_by(spec, f"workflow_scripts/{rule}.py")
-            write_json(self.path(run.path, rule), {"status": "ok", "data_checksum": "0", **origin})
+            record = {"status": "ok", "data_checksum": "0", **origin}
+            if rule == "train":
+                record["final"] = {"train_error": 0.25}
+            write_json(self.path(run.path, rule), record)
         for stage in ("calibration", "recovery"):
             identity = [run.dataset, run.model, run.loss, str(run.seed)]
             row = ",".join([*identity, stage, "", "", "", "test", "ece", "0.1"])
@@ -82,6 +86,12 @@ def test_what_belongs_together_becomes_one_table(finished, tmp_path):
     assert rows[0] == list(COLUMNS)
     assert [row[0] for row in rows[1:]] == ["gauss-3", "gauss-3", "own", "own"]
     assert [row[4] for row in rows[1:]] == ["calibration", "recovery"] * 2
+    trained, imported = read_rows(tmp_path / "runs.csv")
+    assert (trained["imported"], trained["train_error"], trained["epochs"]) == ("", "0.25", "40")
+    assert (imported["imported"], imported["train_error"], imported["epochs"]) == ("yes", "", "")
+    assert (trained["bins"], trained["recovery_bins"]) == ("15", "10")
+    assert trained["temperature_grid"] == "0.01 5 0.01"
+    assert imported["gamma_grid"] == "-0.5 -0.25 0.05 0.25 0.37 0.5 0.75 1 5"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from focalcal.common.checks import Check, write_checks
 from focalcal.reporting.claims import evaluators
 from focalcal.reporting.claims.evidence import Claim, Evidence, MissingEvidence
 from focalcal.reporting.claims.ledger import judge, load_claims
+from focalcal.reporting.claims.settings import Setting
 from focalcal.reporting.write import build_products
 from tests.unit.reporting.recovery_project import aggregate_project, write_project
 
@@ -79,8 +80,56 @@ def test_exact_numbers_have_four_digits(checks):
 
 
 def test_a_check_that_was_not_computed_is_missing(checks):
-    with pytest.raises(MissingEvidence, match=rf"^0 rows with name other in {CHECKS}$"):
+    with pytest.raises(MissingEvidence, match=r"^not run: no run has what other needs$"):
         evaluators.at_least(CLAIM, checks, check="other", bound=0)
+
+
+IN = Setting("P nets", "networks of the paper")
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """Return a check of four places, two of them inside the setting."""
+    places = {
+        "a/net": (1.0, 8, ""),
+        "b/net": (0.5, 2, ""),
+        "c/mlp": (0.0, 3, "brief"),
+        "d/mlp": (0.2, 3, "brief"),
+    }
+    checks = [
+        Check("share", value, "", n, setting=IN.name, place=place, outside=outside)
+        for place, (value, n, outside) in places.items()
+    ]
+    write_checks(tmp_path / CHECKS, [*checks, replace(checks[2], name="only")])
+    return Evidence([tmp_path / CHECKS])
+
+
+def test_each_place_inside_the_setting_must_agree(measured):
+    claim = replace(CLAIM, tolerance=0.0, setting=IN)
+    found = evaluators.at_least(claim, measured, check="share", bound=0.5)
+    assert (found.agrees, found.verdict("empirical")) == (True, "reproduced")
+    words = "share: a/net = 1 (n = 8); b/net = 0.5 (n = 2); outside the setting: c/mlp 0, d/mlp 0.2 (brief)"
+    assert found.measured == words
+    assert evaluators.at_least(claim, measured, check="share", bound=0.6).agrees is False
+
+
+def test_a_statement_about_all_cases_is_judged_on_their_mean(measured):
+    claim = replace(CLAIM, tolerance=0.0, setting=IN)
+    found = evaluators.at_least(claim, measured, check="share", bound=0.9, pooled=True)
+    assert found.agrees is True, "(8 + 1) / 10"
+    assert found.measured.startswith("share: together 0.9: a/net = 1 (n = 8); ")
+    assert evaluators.at_least(claim, measured, check="share", bound=0.91, pooled=True).agrees is False
+
+
+def test_runs_outside_the_setting_decide_nothing(measured):
+    found = evaluators.at_least(replace(CLAIM, setting=IN), measured, check="only", bound=0)
+    assert (found.agrees, found.verdict("empirical")) == (None, "not run")
+    assert found.measured == "only: not run in this setting; outside the setting: c/mlp 0 (brief)"
+
+
+def test_a_check_of_another_setting_is_no_evidence(measured):
+    with pytest.raises(MissingEvidence):
+        evaluators.at_least(CLAIM, measured, check="only", bound=0)
 
 
 @pytest.fixture
@@ -182,26 +231,29 @@ def test_what_was_not_run_is_missing(paradigms):
         evaluators.table_at_most(TABLE_CLAIM, paradigms, where=row, **arguments)
 
 
-@pytest.mark.parametrize(("epochs", "is_evidence"), [("199", False), ("200", True), ("", True)])
-def test_short_trainings_are_no_evidence(tmp_path, epochs, is_evidence):
+@pytest.mark.parametrize(("epochs", "reason"), [("199", "199 epochs, in the paper 200"), ("200", "")])
+def test_rows_of_runs_outside_the_setting_decide_nothing(tmp_path, epochs, reason):
     table, runs = (tmp_path / "results" / "tables" / name for name in ("t.csv", "runs.csv"))
     table.parent.mkdir(parents=True)
     table.write_text("dataset,model,loss_id,ece,note\ncifar10,resnet8,ce,0.01,\n")
     runs.write_text(
         f"dataset,model,loss,seed,epochs\ncifar10,resnet8,ce,1,{epochs}\ncifar10,resnet20,ce,1,1\n"
     )
-    claim = replace(TABLE_CLAIM, evidence=("results/tables/t.csv",), epochs={"cifar10": 200})
-    row = {"dataset": "cifar10", "model": "resnet8", "loss_id": "ce"}
-
-    def judged():
-        return evaluators.table_at_most(claim, Evidence([table, runs]), column="ece", where=row, bound=1)
-
-    if is_evidence:
-        assert judged().agrees
+    where = {"dataset": "cifar10", "model": "resnet8", "loss_id": ["ce"]}
+    claim = replace(
+        TABLE_CLAIM,
+        evidence=("results/tables/t.csv",),
+        evaluator="table_at_most",
+        setting=Setting("P nets", "as long as in the paper", epochs={"cifar10": 200}),
+        arguments={"column": "ece", "where": where, "bound": 1},
+    )
+    (row,) = judge([claim], Evidence([table, runs]))
+    assert row["setting"] == "as long as in the paper"
+    if reason:
+        assert row["verdict"] == "not run"
+        assert row["measured"] == f"not run in this setting; outside the setting ({reason}): ce 0.01"
     else:
-        words = "cifar10/resnet8/ce was trained for 199 epochs, in the paper for 200"
-        with pytest.raises(MissingEvidence, match=words):
-            judged()
+        assert (row["verdict"], row["measured"]) == ("reproduced", "ce 0.01")
 
 
 def test_the_ledger_judges_c21_on_exact_minimisers(tmp_path):
@@ -212,9 +264,8 @@ def test_the_ledger_judges_c21_on_exact_minimisers(tmp_path):
     build_products(results, names, "table", {})
     tables = results / "tables"
     claims = [claim for claim in load_claims() if "/recovery_" in claim.table]
-    assert len(claims) == 25
-    assert all(claim.epochs == {"cifar10": 200, "cifar10-s": 200, "svhn": 50} for claim in claims)
-    evidence = Evidence(sorted(tables.glob("recovery_*.csv")))
+    assert len(claims) == 32
+    evidence = Evidence([*sorted(tables.glob("recovery_*.csv")), tables / "runs.csv"])
     verdicts = {row["id"]: row["verdict"] for row in judge(claims, evidence)}
     for name in (
         "error",

@@ -1,234 +1,306 @@
+"""Checks of the papers' experimental statements, by dataset and model, inside and outside their settings."""
+
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from focalcal.common.checks import Check
 from focalcal.reporting.claims import experiments
-from focalcal.reporting.claims.ledger import load_claims
+from focalcal.reporting.claims.ledger import load_claims, wanted_checks
+from focalcal.reporting.claims.settings import Setting
 from focalcal.reporting.records import published
-from focalcal.reporting.records.measurements import COLUMNS
+from focalcal.reporting.records.measurements import COLUMNS, RUN
+
+ANY = Setting("any", "every run")
+FIT = Setting("fit", "networks that fit", largest_training_error=0.05)
+GRID = Setting("grid", "searched as in the paper", temperatures=[0.01, 5, 0.01])
+TWO_SEEDS = Setting("two", "two seeds", seeds=2)
+TEMPERATURES = np.linspace(0.5, 4.0, 71)
+GAMMAS = np.array([0.0, 0.5, 1.0, 2.0])
 
 
-def row(loss, method, criterion, metric, value, temperature=1.0, dataset="gauss-3", model="mlp", seed=1):
+def row(loss, method, criterion, metric, value, temperature=1.0, dataset="d", model="m", seed=1):
     return (dataset, model, loss, str(seed), method, criterion, 0.0, temperature, "test", metric, value)
 
 
-def checks_of(*rows, surfaces=(), histories=(), papers=None):
+def run_of(names, **changes):
+    base = {"epochs": "350", "imported": "", "train_error": "0.01", "temperature_grid": "0.01 5 0.01"}
+    return {**dict(zip(RUN, map(str, names), strict=True)), **base, **changes}
+
+
+def checks_of(name, *rows, setting=ANY, changes=None, surfaces=(), histories=()):
+    """Return the checks of one name; `changes` gives facts of runs by loss."""
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    papers = published.unique_cells(published.load_results()) if papers is None else papers
-    return {check.name: check for check in experiments.experiment_checks(frame, surfaces, histories, papers)}
+    names = dict.fromkeys(
+        [tuple(line[:4]) for line in rows]
+        + [tuple(run[key] for key in RUN) for run, _ in [*surfaces, *histories]]
+    )
+    runs = [run_of(key, **(changes or {}).get(key[2], {})) for key in names]
+    return experiments.experiment_checks([(name, setting)], runs, frame, surfaces, histories, cells())
 
 
-def test_share_of_settings_where_fts_is_lower():
-    rows = [row("ce", "ts", "adaece", "adaece", 0.03), row("ce", "fts", "adaece", "adaece", 0.02)]
-    rows += [row("focal-2", "ts", "adaece", "adaece", 0.03), row("focal-2", "fts", "adaece", "adaece", 0.04)]
-    found = checks_of(*rows)["fts_better_share"]
-    assert (found.value, found.n) == (0.5, 2)
-    assert found.detail == "FTS lower in 1 of 2 settings on gauss-3; not in gauss-3/mlp/focal-2"
+@cache
+def cells():
+    return published.unique_cells(published.load_results())
+
+
+def check_of(*arguments, **settings):
+    (found,) = checks_of(*arguments, **settings)
+    return found
+
+
+def scaled(loss, ts, fts, **place):
+    return [
+        row(loss, method, "adaece", "adaece", value, **place) for method, value in (("ts", ts), ("fts", fts))
+    ]
+
+
+def identity(loss, seed="1"):
+    return {"dataset": "d", "model": "m", "loss": loss, "seed": seed}
+
+
+def test_share_of_losses_on_which_fts_is_lower():
+    found = check_of("fts_lower_share", *scaled("ce", 0.03, 0.02), *scaled("focal-2", 0.03, 0.04))
+    detail = "FTS lower than TS in 1 of 2; not focal-2"
+    assert found == Check("fts_lower_share", 0.5, detail, 2, setting="any", place="d/m")
+
+
+def test_datasets_and_models_are_never_pooled():
+    rows = [*scaled("ce", 0.03, 0.02), *scaled("ce", 0.03, 0.04, dataset="other")]
+    found = {check.place: check.value for check in checks_of("fts_lower_share", *rows)}
+    assert found == {"d/m": 1.0, "other/m": 0.0}
+
+
+def test_runs_outside_are_reported_and_not_mixed_with_those_inside():
+    rows = [*scaled("ce", 0.03, 0.02), *scaled("focal-2", 0.03, 0.04)]
+    brief = {"train_error": "0.16"}
+    outside = check_of("fts_lower_share", *rows, setting=FIT, changes={"ce": brief, "focal-2": brief})
+    assert (outside.value, outside.outside) == (0.5, "training error above 5 %")
+    mixed = check_of("fts_lower_share", *rows, setting=FIT, changes={"focal-2": brief})
+    assert (mixed.value, mixed.n, mixed.outside) == (1.0, 1, "")
+    assert mixed.detail == "FTS lower than TS in 1 of 1; left out focal-2: training error above 5 %"
+    inside = check_of("fts_lower_share", *rows, setting=FIT)
+    assert (inside.value, inside.outside) == (0.5, "")
+
+
+def test_a_comparison_without_its_partner_inside_is_outside():
+    rows = [row("ce", "none", "", "ece", 0.04), row("focal-1", "none", "", "ece", 0.02)]
+    found = check_of("focal_below_ce:none::ece", *rows, setting=FIT, changes={"ce": {"train_error": "0.2"}})
+    assert (found.value, found.outside) == (1.0, "training error above 5 %")
+
+
+def test_fits_need_the_grid_and_scores_as_trained_do_not():
+    rows = [
+        *scaled("ce", 0.03, 0.02),
+        row("ce", "none", "", "ece", 0.04),
+        row("focal-1", "none", "", "ece", 0.02),
+    ]
+    other = {loss: {"temperature_grid": "0.1 10 0.1"} for loss in ("ce", "focal-1")}
+    found = check_of("fts_lower_share", *rows, setting=GRID, changes=other)
+    assert found.outside == "grid of T 0.1 10 0.1, in the paper 0.01 5 0.01"
+    assert check_of("focal_below_ce:none::ece", *rows, setting=GRID, changes=other).outside == ""
+
+
+def test_too_few_seeds_are_outside():
+    rows = scaled("ce", 0.03, 0.02)
+    assert check_of("fts_lower_share", *rows, setting=TWO_SEEDS).outside == "1 of 2 seeds"
+    rows += scaled("ce", 0.03, 0.05, seed=2)
+    found = check_of("fts_lower_share", *rows, setting=TWO_SEEDS)
+    assert (found.outside, found.value) == ("", 0.0), "the mean over seeds decides"
 
 
 def test_what_one_seed_alone_would_say_stands_beside():
-    def scores(seed, of_ce, of_focal):
-        return [
-            row(loss, method, "adaece", "adaece", value, seed=seed)
-            for loss, fts in (("ce", of_ce), ("focal-2", of_focal))
-            for method, value in (("ts", 0.03), ("fts", fts))
-        ]
-
-    found = checks_of(*scores(1, 0.02, 0.02), *scores(2, 0.035, 0.05))["fts_better_share"]
+    rows = scaled("ce", 0.03, 0.02) + scaled("focal-2", 0.03, 0.02)
+    more = scaled("ce", 0.03, 0.035, seed=2) + scaled("focal-2", 0.03, 0.05, seed=2)
+    found = check_of("fts_lower_share", *rows, *more)
     assert (found.value, found.by_seed) == (0.5, (1.0, 0.0))
-    alone = checks_of(*scores(1, 0.02, 0.02))["fts_better_share"]
-    assert (alone.value, alone.by_seed) == (1.0, ())
-    part = scores(1, 0.02, 0.02) + scores(2, 0.035, 0.05)[:2]
-    assert checks_of(*part)["fts_better_share"].by_seed == (), "seed 2 has one of two settings"
+    assert check_of("fts_lower_share", *rows).by_seed == ()
+    assert check_of("fts_lower_share", *rows, *more[:2]).by_seed == (), "seed 2 has one of two losses"
 
 
-def test_gain_from_the_criterion():
-    def scores(dataset):
-        values = {
-            ("adaece", "adaece"): 0.02,
-            ("nll", "adaece"): 0.04,
-            ("nll", "nll"): 0.9,
-            ("adaece", "nll"): 1,
-        }
-        return [
-            row("ce", "ts", *names, value, dataset=dataset, model="resnet50")
-            for names, value in values.items()
-        ]
-
-    found = checks_of(*scores("cifar10"))
-    assert found["criterion_gain_ece"].value == pytest.approx(0.5)
-    assert found["criterion_gain_nll"].value == pytest.approx(0.1)
-    assert found["criterion_gain_nll"].detail.endswith("on cifar10")
-    assert "criterion_gain_ece" not in checks_of(*scores("gauss-3")), (
-        "the paper's percentages are of its data"
-    )
+def test_gains_and_rises():
+    values = {
+        ("adaece", "adaece"): 0.02,
+        ("nll", "adaece"): 0.04,
+        ("nll", "nll"): 0.9,
+        ("adaece", "nll"): 1.0,
+    }
+    rows = [row("ce", "ts", *names, value) for names, value in values.items()]
+    assert check_of("criterion_gain:adaece:nll", *rows).value == pytest.approx(0.5)
+    assert check_of("criterion_gain:nll:adaece", *rows).value == pytest.approx(0.1)
+    rows += [row("ce", "fts", "adaece", "nll", 1.03)]
+    assert check_of("fts_log_loss_rise", *rows).value == pytest.approx(0.03)
+    rows = [*scaled("ce", 0.03, 0.02), row("ce", "fts-line", "adaece", "adaece", 0.022)]
+    found = check_of("line_search_rise", *rows)
+    assert found.value == pytest.approx(0.1)
+    assert found.detail == "mean ECE 2.20 % by the line, 2.00 % by the grid"
 
 
-def test_temperature_falls_with_gamma():
+def test_trends_along_the_training_gamma():
+    losses = {"ce": 2.5, "focal-1": 1.8, "focal-3": 1.2, "flsd-53": 3.0}
+    rows = [row(loss, "ts", "adaece", "adaece", 0.1, number) for loss, number in losses.items()]
+    found = check_of("trend:temperature", *rows)
+    assert (found.value, found.n) == (pytest.approx(-1.0), 3)
+    assert checks_of("trend:adaece", *rows) == [], "a constant series has no order"
+    assert checks_of("trend:temperature", *rows[:2]) == [], "two gammas are no trend"
+    rows = [row(loss, "none", "", "accuracy", number) for loss, number in losses.items()]
+    assert check_of("trend:accuracy", *rows).value == pytest.approx(-1.0)
+
+
+def test_temperatures():
+    losses = {"ce": 2.84, "focal-2": 1.4, "focal-3": 1.2}
     rows = [
-        row(loss, "ts", "adaece", "adaece", 0.1, temperature)
-        for loss, temperature in (("ce", 2.5), ("focal-1", 1.8), ("focal-3", 1.2), ("flsd-53", 1.0))
+        row(loss, "ts", criterion, criterion, 0.1, number)
+        for loss, number in losses.items()
+        for criterion in ("ece", "adaece")
     ]
-    found = checks_of(*rows)["gamma_temperature_trend"]
-    assert found.value == pytest.approx(-1.0)
-    assert found.detail.endswith("gauss-3/mlp -1.00")
+    assert check_of("mean_temperature:focal-2,focal-3", *rows).value == pytest.approx(1.3)
+    assert checks_of("mean_temperature:focal-2,focal-7", *rows) == []
+    assert check_of("temperature_inside:ce:2.0:2.8", *rows).value == 1.0, "M20 searched in steps of 0.1"
+    assert check_of("temperature_inside:focal-2:0.9:1.1", *rows).value == 0.0
 
 
-def test_temperatures_are_judged_of_the_papers_models_on_its_datasets():
-    def rows(dataset, model="resnet50"):
-        losses = {"ce": 2.5, "focal-1": 1.8, "focal-2": 1.4, "focal-3": 1.2, "flsd-53": 1.14}
-        return [
-            row(loss, "ts", criterion, criterion, 0.1, temperature, dataset=dataset, model=model)
-            for loss, temperature in losses.items()
-            for criterion in ("ece", "adaece")
-        ]
-
-    another = row("ce", "ts", "ece", "ece", 0.1, 1.2, dataset="cifar100", model="resnet50")
-    found = checks_of(*rows("cifar10"), another)
-    assert found["k24_temperature_ce"].value == 2.5
-    assert found["k24_temperature_focal"].value == pytest.approx(1.3), "of gamma 2 and 3 only"
-    assert found["m20_temperature_share_flsd-53"].value == 1.0, "M20 searched in steps of 0.1"
-    assert found["m20_temperature_share_ce"].value == 0.5
-    assert found["m20_temperature_share_ce"].detail == (
-        "T of ce by equal-width ECE in [2, 2.8] in 1 of 2 settings, from 1.20 to 2.50 on cifar10, cifar100"
-    )
-    for place in (("gauss-3", "resnet50"), ("cifar10", "resnet8")):
-        found = checks_of(*rows(*place))
-        assert not [name for name in found if "temperature" in name and "trend" not in name]
+def surface_of(loss, best, seed="1"):
+    values = np.abs(TEMPERATURES[None] - np.asarray(best)[:, None])
+    return identity(loss, seed), {"gammas": GAMMAS, "temperatures": TEMPERATURES, "adaece": values}
 
 
-def test_a_series_without_an_order_is_left_out_of_a_trend():
-    rows = [
-        row(loss, "none", "", "accuracy", value, model=model)
-        for model, values in (("mlp", (0.9, 0.8, 0.7)), ("net", (1.0, 1.0, 1.0)))
-        for loss, value in zip(("ce", "focal-1", "focal-2"), values, strict=True)
-    ]
-    found = checks_of(*rows)["gamma_accuracy_trend"]
-    assert (found.value, found.n) == (-1.0, 1)
-    assert "gamma_accuracy_trend" not in checks_of(*rows[3:])
-
-
-def test_what_was_not_measured_decides_nothing():
-    def history(value):
-        columns = {"epoch": 1, "val_nll_incorrect": value, "val_entropy_incorrect": 1.0}
-        return pd.DataFrame([{**columns, "last_layer_weight_norm": 1.0}])
-
-    losses = {"ce": np.nan, "focal-2": 1.0, "focal-2+ls-0.1": 0.5}
-    histories = [
-        ({"dataset": "d", "model": "m", "loss": loss, "seed": "1", "path": loss}, history(value))
-        for loss, value in losses.items()
-    ]
-    found = checks_of(histories=histories)
-    assert "final_misclassified_nll_below_ce_share" not in found
-    assert found["final_misclassified_entropy_below_ce_share"].n == 1, "smoothed focal loss is another loss"
-
-
-def test_two_gammas_are_no_trend():
-    rows = [row(loss, "ts", "adaece", "adaece", 0.1, 2.0) for loss in ("ce", "focal-1")]
-    assert "gamma_temperature_trend" not in checks_of(*rows)
-
-
-def test_lines_and_their_worst_run():
-    temperatures = np.linspace(0.5, 4.0, 71)
-    gammas = np.array([0.0, 0.5, 1.0, 2.0])
-    straight = np.abs(temperatures[None] - (1.0 + 0.5 * gammas)[:, None])
-    bent = np.abs(temperatures[None] - np.array([1.0, 3.0, 1.5, 2.0])[:, None])
+def test_the_relation_is_judged_on_means_over_seeds_of_focal_losses():
+    straight = 1.0 + 0.5 * GAMMAS
+    wobble = np.array([0.0, 0.2, 0.0, -0.2])
     surfaces = [
-        ({"path": name}, {"gammas": gammas, "temperatures": temperatures, "adaece": values})
-        for name, values in (("a", straight), ("b", straight), ("c", bent))
+        surface_of("focal-1", straight + wobble),
+        surface_of("focal-1", straight - wobble, "2"),
+        surface_of("adafocal", [1.0, 3.0, 1.5, 2.0]),
+        surface_of("ce", [1.0, 3.0, 1.5, 2.0]),
     ]
-    found = checks_of(surfaces=surfaces)
-    assert found["relation_error_median"].value < 1e-9
-    assert found["relation_error_largest"].value > 0.5
-    assert found["relation_error_largest"].detail.endswith("c")
-    assert found["relation_error_largest"].n == 3
+    found = check_of("relation_error", surfaces=surfaces)
+    assert found.value < 1e-9
+    assert found.n == 1
+    assert found.detail.endswith(": focal-1")
+    bent = check_of("relation_error", surfaces=[*surfaces, surface_of("focal-3", [1.0, 3.0, 1.5, 2.0])])
+    assert bent.value > 0.5
+    assert bent.detail.endswith(": focal-3")
+
+
+def test_only_focal_losses_are_compared_with_cross_entropy():
+    raw = {"ce": 0.04, "brier": 0.01, "mmce": 0.01, "focal-3": 0.02, "focal-sched-531": 0.05}
+    found = check_of(
+        "focal_below_ce:none::ece", *(row(loss, "none", "", "ece", v) for loss, v in raw.items())
+    )
+    assert (found.value, found.n) == (0.5, 2)
+
+
+def history(loss, **columns):
+    return identity(loss), pd.DataFrame(
+        [{"epoch": 1, **dict.fromkeys(columns, 99.0)}, {"epoch": 2, **columns}]
+    )
 
 
 def test_end_of_training_against_cross_entropy():
-    def run(loss, norm):
-        identity = {"dataset": "d", "model": "m", "loss": loss, "seed": "1"}
-        columns = {"epoch": 1, "val_nll_incorrect": 3.0, "val_entropy_incorrect": 1.0}
-        return identity, pd.DataFrame(
-            [{**columns, "last_layer_weight_norm": value} for value in (99.0, norm)]
-        )
+    def runs(**norms):
+        return [history(loss.replace("_", "-"), last_layer_weight_norm=norm) for loss, norm in norms.items()]
 
-    found = checks_of(
-        histories=[run("ce", 5.0), run("focal-2", 4.0), run("flsd-532", 6.0), run("focal-5", 1.0)]
-    )
-    assert found["final_weight_norm_below_ce_share"].value == 0.5
-    assert found["final_weight_norm_below_ce_share"].detail.endswith("in 1 of 2 focal settings of d/m")
-    assert found["final_misclassified_nll_below_ce_share"].value == 0.0
+    found = check_of("end_below_ce:last_layer_weight_norm", histories=runs(ce=5.0, focal_2=4.0, flsd_532=6.0))
+    assert found.value == 0.5
+    assert checks_of("end_below_ce:last_layer_weight_norm", histories=runs(focal_2=4.0)) == []
+
+
+def test_the_test_set_comes_before_the_validation_set():
+    both = {"val_nll_incorrect": 1.0, "test_nll_incorrect": 3.0}
+    runs = [history("ce", val_nll_incorrect=2.0, test_nll_incorrect=2.0), history("focal-1", **both)]
+    assert check_of("end_below_ce:nll_incorrect", histories=runs).value == 0.0
+    runs = [
+        history(loss, val_nll_incorrect=v, test_nll_incorrect=np.nan)
+        for loss, v in (("ce", 2), ("focal-1", 1))
+    ]
+    found = check_of("end_below_ce:nll_incorrect", histories=runs)
+    assert (found.value, found.detail[:17]) == (1.0, "val_nll_incorrect")
+
+
+def test_difference_from_the_lowest_of_others():
+    rows = [
+        row(loss, "none", "", "ece", value)
+        for loss, value in (("flsd-53", 0.02), ("ce", 0.05), ("brier", 0.03))
+    ]
+    found = check_of("difference:flsd-53:ce,brier:none::ece", *rows)
+    assert found.value == pytest.approx(-0.01)
+    assert found.detail == "ece 0.02 of flsd-53, 0.03 of brier"
+    assert checks_of("difference:flsd-53:ce,brier,mmce:none::ece", *rows) == []
 
 
 def test_largest_change_of_error_by_recovery():
     rows = [row("ce", "psi", "", "error", 0.25), row("ce", "none", "", "error", 0.25)]
     rows += [row("focal-5", "psi", "", "error", 0.25), row("focal-5", "none", "", "error", 0.5)]
-    found = checks_of(*rows)["psi_error_change"]
+    found = check_of("psi_error_change", *rows)
     assert (found.value, found.n) == (0.25, 2)
 
 
 def test_printed_cells_are_compared_where_they_exist():
-    rows = [row("flsd-53", "none", "", "ece", 0.0165, dataset="cifar10", model="resnet50")]
-    found = checks_of(*rows)["m20_ece_difference"]
+    place = {"dataset": "cifar10", "model": "resnet50"}
+    found = check_of("cell_difference:M20:ece", row("flsd-53", "none", "", "ece", 0.0165, **place))
     assert found.value == pytest.approx(0.001), "M20 Table 1 prints 1.55 %"
     assert found.n == 1
-    assert "m20_ece_difference" not in checks_of(row("flsd-53", "none", "", "ece", 0.0165))
+    assert checks_of("cell_difference:M20:ece", row("flsd-53", "none", "", "ece", 0.0165)) == []
 
 
-def test_only_losses_of_the_paper_speak_for_it():
-    better = dict.fromkeys(experiments.K24_BASELINES, 0.01) | {"ls-0.05": 0.03}
-    rows = [row(loss, "ts", "adaece", "adaece", 0.02) for loss in better]
-    rows += [row(loss, "fts", "adaece", "adaece", value) for loss, value in better.items()]
-    found = checks_of(*rows)["fts_better_share"]
-    assert (found.value, found.n) == (1.0, 8)
-    raw = {"ce": 0.04, "focal-3": 0.02, "focal-sched-531": 0.05, "focal-7": 0.01, "dual-focal-3": 0.01}
-    found = checks_of(*(row(loss, "none", "", "ece", value) for loss, value in raw.items()))
-    assert (found["raw_ece_below_ce_share"].value, found["raw_ece_below_ce_share"].n) == (0.5, 2)
+@pytest.mark.parametrize(("mean", "share"), [(0.0103, 1.0), (0.0133, 1.0), (0.0143, 0.0)])
+def test_cells_may_differ_by_three_standard_errors(mean, share):
+    """K24 prints 1.03 ± 0.17 over five seeds; with as much spread here, 3 standard errors are 0.32."""
+    spread = 0.0017 * np.array([-1, -1, 0, 1, 1])
+    rows = [
+        row("ce", "ts", "adaece", "adaece", mean + step, dataset="cifar10", model="resnet50", seed=seed)
+        for seed, step in enumerate(spread)
+    ]
+    assert check_of("cells_within:K24:adaece", *rows).value == share
+    assert checks_of("cells_within:K24:adaece", rows[0]) == [], "one seed has no spread"
 
 
-@pytest.mark.parametrize(("dataset", "epochs"), [("cifar10", 350), ("tinyimagenet", 100)])
-def test_short_trainings_say_nothing_about_a_papers_own_numbers(dataset, epochs):
-    place = {"dataset": dataset, "model": "resnet50"}
-    rows = [row("ce", "ts", "adaece", "adaece", 0.02, temperature=2.2, **place)]
+def test_log_loss_of_fts_is_no_cell_of_ours():
+    place = {"dataset": "cifar10", "model": "resnet50"}
+    rows = [row("ce", method, "nll", "nll", 0.16, **place) for method in ("ts", "fts")]
+    assert check_of("cell_difference:K24:nll", *rows).n == 1
 
-    def found(last):
-        history = pd.DataFrame([{"epoch": last}]).reindex(
-            columns=["epoch", "val_nll_incorrect", "val_entropy_incorrect", "last_layer_weight_norm"]
-        )
-        return checks_of(*rows, histories=[({**place, "loss": "ce", "seed": "1"}, history)])
 
-    assert "k24_temperature_ce" not in found(epochs - 1)
-    assert found(epochs)["k24_temperature_ce"].value == pytest.approx(2.2)
-    assert "k24_temperature_ce" in checks_of(*rows), "imported logits are what their owner says"
+def test_accuracy_is_printed_once_for_all_criteria():
+    rows = [
+        row("ce", "ts", c, "accuracy", 0.95, dataset="cifar10", model="resnet50") for c in ("nll", "adaece")
+    ]
+    found = check_of("cell_difference:K24:accuracy", *rows)
+    assert (found.value, found.n) == (0.0, 1)
 
 
 def test_no_runs_give_no_check():
-    assert checks_of() == {}
+    assert checks_of("fts_lower_share") == []
 
 
-def test_every_check_that_a_claim_names_can_be_computed():
-    fits = [("none", ""), ("psi", ""), ("ts-focal", "focal"), ("ts-focal-psi", "focal")]
-    fits += [(method, criterion) for method in ("ts", "fts") for criterion in ("nll", "ece", "adaece")]
-    metrics = ("accuracy", "error", "nll", "ece", "adaece", "kl_posterior")
+def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
+    fits = [("none", ""), ("psi", "")]
+    fits += [(m, criterion) for m in ("ts", "fts", "fts-line") for criterion in ("nll", "ece", "adaece")]
+    losses = {"ce": 0.12, "brier": 0.11, "mmce": 0.13, "focal-1": 0.17, "focal-2": 0.15, "focal-3": 0.18}
     rows = [
-        row(loss, method, criterion, metric, score, temperature=score, dataset=dataset, model="resnet50")
-        for dataset in ("gauss-3", "svhn", "cifar10")
-        for loss, score in (("ce", 0.12), ("focal-1", 0.17), ("focal-3", 0.18), ("flsd-53", 0.17))
+        row(loss, method, criterion, metric, score + 0.01 * seed, temperature=score, seed=seed, **place)
+        for place in ({"dataset": "cifar10", "model": "resnet50"},)
+        for loss, score in {**losses, "flsd-53": 0.14}.items()
         for method, criterion in fits
-        for metric in metrics
+        for metric in ("accuracy", "error", "nll", "ece", "adaece", "mce", "s99_share")
+        for seed in (1, 2)
     ]
-    history = pd.DataFrame(
-        [{"epoch": 1, "val_nll_incorrect": 1.0, "val_entropy_incorrect": 1.0, "last_layer_weight_norm": 1.0}]
+    columns = {"val_nll_incorrect": 1.0, "val_entropy_incorrect": 1.0, "last_layer_weight_norm": 1.0}
+    runs = [{**identity(loss), "dataset": "cifar10", "model": "resnet50"} for loss in losses]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    arrays = surface_of("ce", 1.0 + GAMMAS)[1]
+    everyone = [run_of(key) for key in dict.fromkeys(line[:4] for line in rows)]
+    wanted = wanted_checks(load_claims())
+    found = experiments.experiment_checks(
+        wanted,
+        everyone,
+        frame,
+        [(run, arrays) for run in runs],
+        [(run, pd.DataFrame([{"epoch": 350, **columns}])) for run in runs],
+        cells(),
     )
-    runs = [
-        {"dataset": "d", "model": "m", "loss": loss, "seed": "1", "path": loss} for loss in ("ce", "focal-1")
-    ]
-    temperatures, gammas = np.linspace(0.5, 4, 8), np.array([0.0, 1.0, 2.0])
-    surface = np.abs(temperatures[None] - (1 + gammas)[:, None])
-    arrays = {"gammas": gammas, "temperatures": temperatures, "adaece": surface}
-    found = checks_of(
-        *rows, surfaces=[(run, arrays) for run in runs], histories=[(run, history) for run in runs]
-    )
-    claims = [claim for claim in load_claims() if claim.table == "results/tables/experiment_checks.csv"]
-    assert len(claims) == 21
-    assert {claim.arguments["check"] for claim in claims} <= set(found)
+    assert {check.name for check in found} == {name for name, _ in wanted}
+    assert len(wanted) == 33

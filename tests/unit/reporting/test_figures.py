@@ -7,7 +7,16 @@ import pytest
 from matplotlib.collections import PathCollection
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.reporting.figures import ranking, reliability, scores, search, style, training
+from focalcal.reporting.figures import (
+    gradients,
+    ranking,
+    reliability,
+    scores,
+    search,
+    snapshots,
+    style,
+    training,
+)
 from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
 
@@ -169,6 +178,15 @@ def test_accuracy_needs_no_calibrator(tmp_path):
     assert axis.get_xlabel() == "test error (%)"
 
 
+def test_panels_of_accuracy_span_equally_many_points(tmp_path):
+    near, far = score_rows(), score_rows().assign(dataset="e")
+    far.loc[(far["metric"] == "error") & (far["loss"] == "ce"), "value"] += 0.05
+    sources = sources_of(tmp_path, metrics=pd.concat([near, far]))
+    spans = [np.diff(axis.get_xlim()) for axis in draw(scores.calibration_against_accuracy, sources).axes]
+    np.testing.assert_allclose(spans[0], spans[1])
+    assert spans[0] > 5
+
+
 def test_optimism_is_the_test_score_less_the_validation_score(tmp_path):
     rows = [
         ("ce", str(seed), method, "ece", 0.0, 1.0, split, "ece", value)
@@ -176,11 +194,12 @@ def test_optimism_is_the_test_score_less_the_validation_score(tmp_path):
         for split, value in (("val", val), ("test", test))
     ]
     (axis,) = draw(scores.selection_optimism, sources_of(tmp_path, metrics=metric_rows(*rows))).axes
-    offsets = np.concatenate([np.asarray(found.get_offsets()) for found in axis.collections])
-    np.testing.assert_allclose(sorted(offsets[:, 0]), [-0.5, 1, 3])
     means = {line.get_marker(): line.get_xdata() for line in axis.lines if line.get_marker() in {"s", "D"}}
     np.testing.assert_allclose(means["s"], [2])
     np.testing.assert_allclose(means["D"], [-0.5])
+    # The sample standard deviation of 1 and 3 is sqrt(2).
+    expected = [2 - np.sqrt(2), 2 + np.sqrt(2)]
+    assert any(np.allclose(_ends(line), expected) for line in axis.lines)
     assert axis.get_xlabel() == "ECE, test − validation (points)"  # noqa: RUF001
     assert axis.get_title("left") == "selected by ECE, 2 runs"
 
@@ -190,15 +209,18 @@ def test_too_few_blocks_are_told_in_the_figure(tmp_path):
     assert "Too little to rank" in figure.axes[0].texts[0].get_text()
 
 
-def test_critical_difference_names_every_combination_and_what_is_left_out(tmp_path):
+def test_critical_difference_ranks_calibrators_over_every_setting(tmp_path):
     other = metric_rows(("brier", "1", "none", "", 0.0, 1.0, "test", "ece", 0.1), dataset="e")
-    metrics = pd.concat([score_rows(), score_rows().assign(dataset="e"), other])
+    metrics = pd.concat([score_rows(), score_rows().assign(dataset="e")])
     figure = draw(ranking.critical_difference, sources_of(tmp_path, metrics=metrics))
     texts = [text.get_text() for text in figure.axes[0].texts]
-    for name in ("Cross-entropy, as trained", "Cross-entropy, TS", "Cross-entropy, FTS"):
-        assert any(text.startswith(name) for text in texts)
-    assert not any("Ψ" in text for text in texts)
-    assert texts[-1] == "Not ranked, since not every dataset and model has it: Brier"
+    assert texts[0] == "4 settings on d, e"
+    # FTS is best in each of them, then TS.
+    assert texts[-3:] == ["FTS (1.00)", "TS (2.00)", "as trained (3.00)"]
+    # A setting without TS and FTS leaves one calibrator to rank.
+    metrics = pd.concat([metrics, other])
+    figure = draw(ranking.critical_difference, sources_of(tmp_path, metrics=metrics))
+    assert "Too little to rank" in figure.axes[0].texts[0].get_text()
 
 
 BINS = {"count": [40, 120], "confidence": [0.4, 0.8], "accuracy": [0.0, 0.5]}
@@ -244,24 +266,34 @@ def diagnostics_of(loss, gamma, methods):
     return run_of(loss), {"run": {"loss": loss, "gamma": gamma}, "reliability": entries, "curve": curve}
 
 
-def test_reliability_says_where_a_calibrator_changes_nothing_or_does_not_apply(tmp_path):
+def test_reliability_draws_each_calibrator_that_applies_and_changes_something(tmp_path):
     records = [
         diagnostics_of("ce", 0.0, ["none", "psi"]),
         diagnostics_of("brier", None, ["none"]),
         diagnostics_of("focal-3", 3.0, ["none", "psi", "fts"]),
     ]
     figure = draw(reliability.reliability, sources_of(tmp_path, diagnostics=records))
-    # Three losses and two calibrators: nothing is drawn for TS, which no run has, and FTS, not asked for.
-    assert len(figure.axes) == 3 * 2 * 2
-    texts = [text.get_text() for axis in figure.axes for text in axis.texts]
-    assert texts.count("ECE 32.50 %") == 4
-    assert texts.count("Ψ is the identity") == 1
-    assert texts.count("does not apply") == 1
-    assert [text for text in texts if text in {"Cross-entropy", "Brier", "Focal γ = 3"}] == [  # noqa: RUF001
+    # One diagram, an axis for accuracy and one for samples, per loss.
+    assert len(figure.axes) == 3 * 2
+    assert [axis.get_title("left") for axis in figure.axes if axis.get_title("left")] == [
         "Cross-entropy",
         "Focal γ = 3",  # noqa: RUF001
         "Brier",
     ]
+    texts = [text.get_text() for axis in figure.axes for text in axis.texts]
+    # Psi is the identity after cross-entropy and does not apply to the Brier score; FTS was not asked for.
+    assert texts.count("as trained 32.50") == 3
+    assert texts.count("Ψ 32.50") == 1
+    assert not any("FTS" in text for text in texts)
+    assert [text.get_text() for text in figure.legends[0].texts] == ["as trained", "Ψ"]
+
+
+def test_reliability_leaves_out_bins_with_few_samples(tmp_path):
+    run, record = diagnostics_of("ce", 0.0, ["none"])
+    record["reliability"][0]["count"] = [19, 120]
+    figure = draw(reliability.reliability, sources_of(tmp_path, diagnostics=[(run, record)]))
+    accuracy = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(accuracy[0].get_xydata(), [[0.8, 0.5]])
 
 
 def test_temperature_marks_what_scaling_chose(tmp_path):
@@ -324,11 +356,13 @@ def test_searches_are_sorted_by_gamma(searched):
     assert found.best_temperatures().tolist() == [[2.0, 1.0]] * 2
 
 
-def test_the_surface_marks_what_each_seed_chose(searched):
-    axis = draw(search.surface, searched).axes[0]
+def test_the_profile_is_the_lowest_score_over_temperatures(searched):
+    axis = draw(search.gamma_profile, searched).axes[0]
+    mean = next(line for line in axis.lines if line.get_linewidth() == 2)
+    np.testing.assert_allclose(mean.get_xydata(), [[0.0, 10.0], [1.0, 10.0]])
     chosen = {line.get_marker(): line.get_xydata().tolist() for line in axis.lines}
-    assert chosen["s"] == [[2.0, 0.0]] * 2
-    assert chosen["D"] == [[1.0, 1.0]] * 2
+    np.testing.assert_allclose(chosen["s"], [[0.0, 10.0]] * 2)
+    np.testing.assert_allclose(chosen["D"], [[0.0, 10.0]] * 2)
 
 
 def test_temperatures_at_the_boundary_are_open_and_in_no_line(searched):
@@ -340,34 +374,42 @@ def test_temperatures_at_the_boundary_are_open_and_in_no_line(searched):
     ]
 
 
-@pytest.mark.parametrize("function", [search.surface, search.relation])
+@pytest.mark.parametrize("function", [search.gamma_profile, search.relation])
 def test_figures_without_a_search_say_so(function, tmp_path):
     figure = draw(function, sources_of(tmp_path, metrics=score_rows()))
     assert figure.axes[0].texts[0].get_text() == "No available run has a search by ECE."
 
 
-def write_trained(tmp_path, run, snapshots, epochs=3, test=np.nan):
+QUANTILES = {
+    f"gradient_norm_q{percent:02d}": value for percent, value in ((5, 1), (25, 2), (50, 3), (75, 4), (95, 5))
+}
+
+
+def write_trained(tmp_path, run, snapshots, epochs=3, test=np.nan, norms=True):
     folder = tmp_path / "runs" / run["path"]
     folder.mkdir(parents=True)
-    names = ("error", "ece", "nll_incorrect", "entropy_incorrect", "p_true_correct")
-    columns = {f"{split}_{name}": value for split, value in (("val", 0.5), ("test", test)) for name in names}
-    columns |= {"train_error": 0.25, "last_layer_weight_norm": float(run["seed"])}
+    groups = ("", "_correct", "_incorrect")
+    names = ("error", "ece", *(f"{name}{group}" for name in ("nll", "entropy", "p_true") for group in groups))
+    values = {"train": 0.25, "val": 0.5, "test": test}
+    columns = {f"{split}_{name}": value for split, value in values.items() for name in names}
+    columns |= {"last_layer_weight_norm": float(run["seed"])}
+    columns |= {name: value * float(run["seed"]) if norms else np.nan for name, value in QUANTILES.items()}
     pd.DataFrame({"epoch": range(1, epochs + 1), **columns}).to_csv(folder / "history.csv")
     (folder / "run.json").write_text(json.dumps({"snapshots": snapshots}))
     return run
 
 
+def by_title(figure):
+    return {axis.get_title("left"): axis for axis in figure.axes if axis.get_title("left")}
+
+
 def test_training_shows_means_over_seeds(tmp_path):
     runs = [write_trained(tmp_path, run_of("ce", seed), []) for seed in (1, 2)]
     figure = draw(training.training, sources_of(tmp_path, runs=runs))
-    titles = [axis.get_title("left") for axis in figure.axes]
-    assert titles[:2] == ["error (%)", "error (%), training data"]
-    values = {
-        title: axis.lines[0].get_ydata() for title, axis in zip(titles, figure.axes, strict=True) if title
-    }
-    np.testing.assert_allclose(values["error (%)"], [50] * 3)
-    np.testing.assert_allclose(values["error (%), training data"], [25] * 3)
-    np.testing.assert_allclose(values["norm of the last layer's weights"], [1.5] * 3)
+    axes = by_title(figure)
+    assert list(axes)[:3] == ["log-loss", "log-loss, correct", "log-loss, misclassified"]
+    np.testing.assert_allclose(axes["ECE (%)"].lines[0].get_ydata(), [50] * 3)
+    np.testing.assert_allclose(axes["norm of last layer's weights"].lines[0].get_ydata(), [1.5] * 3)
     assert figure.get_suptitle() == "d · m, n = 2, validation data"
     assert [text.get_text() for text in figure.axes[-1].get_legend().texts] == ["Cross-entropy"]
 
@@ -375,8 +417,47 @@ def test_training_shows_means_over_seeds(tmp_path):
 def test_training_shows_test_data_where_every_epoch_has_it(tmp_path):
     run = write_trained(tmp_path, run_of("ce"), [], test=0.2)
     figure = draw(training.training, sources_of(tmp_path, runs=[run]))
-    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [20] * 3)
+    np.testing.assert_allclose(by_title(figure)["ECE (%)"].lines[0].get_ydata(), [20] * 3)
     assert figure.get_suptitle().endswith("test data")
+
+
+def test_overfitting_shows_the_first_loss_on_training_and_held_out_data(tmp_path):
+    runs = [write_trained(tmp_path, run_of(loss), []) for loss in ("focal-3", "ce")]
+    figure = draw(training.overfitting, sources_of(tmp_path, runs=runs))
+    assert figure.get_suptitle() == "d · m, n = 1, Cross-entropy"
+    axes = by_title(figure)
+    assert len(axes["log-loss, training data"].lines) == 3
+    np.testing.assert_allclose(axes["log-loss, training data"].lines[0].get_ydata(), [0.25] * 3)
+    np.testing.assert_allclose(axes["log-loss, validation data"].lines[0].get_ydata(), [0.5] * 3)
+    trained, held_out = axes["error (%)"].lines
+    np.testing.assert_allclose(trained.get_ydata(), [25] * 3)
+    np.testing.assert_allclose(held_out.get_ydata(), [50] * 3)
+
+
+def test_errors_have_one_panel_per_loss(tmp_path):
+    runs = [write_trained(tmp_path, run_of(loss), []) for loss in ("focal-3", "ce")]
+    figure = draw(training.training_errors, sources_of(tmp_path, runs=runs))
+    assert list(by_title(figure)) == ["Cross-entropy", "Focal γ = 3"]  # noqa: RUF001
+    *others, trained, held_out = figure.axes[0].lines
+    assert len(others) == 2
+    np.testing.assert_allclose(trained.get_ydata(), [25] * 3)
+    np.testing.assert_allclose(held_out.get_ydata(), [50] * 3)
+
+
+def test_gradient_norms_are_quantiles_in_the_papers_epochs(tmp_path):
+    runs = [write_trained(tmp_path, run_of("ce", seed), [], epochs=35) for seed in (1, 3)]
+    figure = draw(gradients.gradient_norms, sources_of(tmp_path, runs=runs))
+    assert list(by_title(figure)) == ["epoch 1 of 35", "epoch 10 of 35", "epoch 20 of 35"]
+    whole, half, median = figure.axes[0].lines
+    np.testing.assert_allclose(whole.get_xdata(), [2, 10])
+    np.testing.assert_allclose(half.get_xdata(), [4, 8])
+    np.testing.assert_allclose(median.get_xdata(), [6])
+
+
+def test_networks_without_gradient_norms_say_so(tmp_path):
+    runs = [write_trained(tmp_path, run_of("ce"), [], norms=False)]
+    figure = draw(gradients.gradient_norms, sources_of(tmp_path, runs=runs))
+    assert "no linear last layer" in figure.axes[0].texts[0].get_text()
 
 
 def test_lines_keep_the_dashes_of_their_loss(tmp_path):
@@ -386,28 +467,24 @@ def test_lines_keep_the_dashes_of_their_loss(tmp_path):
     assert [line.get_marker() for line in axis.lines] == ["s", "D"]
 
 
-def test_snapshots_have_a_column_for_each_epoch_that_all_runs_kept(tmp_path):
-    kept = [{"epoch": 2, **BINS}, {"epoch": 5, **BINS}]
+def test_snapshots_have_a_line_for_each_epoch_that_all_runs_kept(tmp_path):
+    kept = [{"epoch": 2, **BINS}, {"epoch": 4, **BINS}, {"epoch": 5, **BINS}]
     runs = [write_trained(tmp_path, run_of("ce", seed), kept) for seed in (1, 2)]
-    runs.append(write_trained(tmp_path, run_of("focal-2"), kept[:1]))
-    figure = draw(training.snapshots, sources_of(tmp_path, runs=runs))
-    assert [axis.get_title("left") for axis in figure.axes] == ["epoch 2", ""]
-    accuracy, shares = figure.axes[0].lines[0], figure.axes[1].lines[0]
+    runs.append(write_trained(tmp_path, run_of("focal-2"), kept[:2]))
+    figure = draw(snapshots.snapshots, sources_of(tmp_path, runs=runs))
+    assert list(by_title(figure)) == ["Cross-entropy", "Focal γ = 2"]  # noqa: RUF001
+    assert [text.get_text() for text in figure.legends[0].texts] == ["epoch 2", "epoch 4"]
+    # The diagonal, then the epochs.
+    _, accuracy, _ = figure.axes[0].lines
     np.testing.assert_allclose(accuracy.get_xydata(), [[0.4, 0.0], [0.8, 0.5]])
+    shares = next(axis for axis in figure.axes if axis.get_yscale() == "log").lines[0]
     np.testing.assert_allclose(shares.get_xydata(), [[0.4, 25.0], [0.8, 75.0]])
-
-
-def test_bins_of_snapshots_with_few_samples_are_left_out(tmp_path):
-    few = {"epoch": 2, **BINS, "count": [19, 120]}
-    run = write_trained(tmp_path, run_of("ce"), [few])
-    figure = draw(training.snapshots, sources_of(tmp_path, runs=[run]))
-    np.testing.assert_allclose(figure.axes[0].lines[0].get_xydata(), [[0.8, 0.5]])
 
 
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (training.snapshots, "keeps no snapshots"),
+        (snapshots.snapshots, "keeps no snapshots"),
         (training.training, "No available run was trained here"),
         (reliability.reliability, "No available run has reliability data"),
     ],

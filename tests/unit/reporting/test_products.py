@@ -93,6 +93,7 @@ def test_files_of_a_product_for_each_dataset_and_model(layout):
         ("", ["cifar10/resnet", "gauss-10/mlp", "gauss-3/mlp"]),
         ("trained", ["gauss-10/mlp", "gauss-3/mlp"]),
         ("one-dimensional", ["gauss-3/mlp"]),
+        ("images", []),
     ],
 )
 def test_a_condition_chooses_datasets_and_models(layout, when, expected):

@@ -79,9 +79,11 @@ def test_curves_of_other_data_are_refused(results):
         curves.predictions_over_line(other, *record_of(results, "ce"))
 
 
-def test_curves_have_a_column_per_loss_with_its_numbers(results):
+def test_curves_have_a_row_per_loss_with_its_numbers(results):
     figure = draw(results, "recovery_curves", "gauss-3/mlp")
-    assert "Focal γ = 1,\nsmoothing 0.1" in titles(figure)  # noqa: RUF001
+    labels = [axis.get_ylabel() for axis in figure.axes]
+    assert "Focal γ = 1,\nsmoothing 0.1\nprobability" in labels  # noqa: RUF001
+    assert titles(figure)[-3:] == ["as trained", "TS, by log-loss", "Ψ"]
     assert len(figure.axes) == 3 * 6
     kl, ece = (mean_score(results, "focal-5", "psi", name) for name in ("kl_posterior", "ece_10"))
     assert f"KL {kl:.4f}\nECE {100 * ece:.2f} %" in texts(figure)

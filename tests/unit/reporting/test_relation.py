@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
-from focalcal.reporting.claims.experiments import prediction_error
+from focalcal.reporting.claims.measured import prediction_error
 
 TEMPERATURES = np.arange(1, 11) / 2
 
@@ -11,7 +11,7 @@ def error_of(best):
     """Return the error for a surface whose row g is smallest at temperature best[g]."""
     gammas = np.array([0.0, -0.5, 1.0, 2.0])[: len(best)]
     values = np.abs(TEMPERATURES[None, :] - np.array(best)[:, None]) + 0.1
-    return prediction_error({"gammas": gammas, "temperatures": TEMPERATURES, "ece": values}, "ece")
+    return prediction_error([{"gammas": gammas, "temperatures": TEMPERATURES, "ece": values}], "ece")
 
 
 def test_an_exact_line_is_found_without_the_point_at_the_bound():
@@ -29,7 +29,7 @@ def test_a_far_gamma_does_not_make_a_bent_relation_straight():
     gammas, temperatures = np.array([0.0, *K24_GAMMAS]), np.array(K24_TEMPERATURES)
     values = np.abs(temperatures[None] - np.sqrt(1 + gammas)[:, None])
     surfaces = {"gammas": gammas, "temperatures": temperatures, "ece": values}
-    assert prediction_error(surfaces, "ece") > 0.3
+    assert prediction_error([surfaces], "ece") > 0.3
 
 
 def test_two_points_predict_nothing():

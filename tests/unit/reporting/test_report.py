@@ -35,6 +35,7 @@ CLAIM = {
     "tolerance": "0",
     "verdict": "not reproduced",
     "evidence": f'"{EVIDENCE}"',
+    "setting": "networks that fit",
 }
 
 

@@ -4,6 +4,7 @@ from workflow_scripts.entry import run
 
 import csv
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 
@@ -76,12 +77,28 @@ def test_margins_that_must_hold_hold_and_those_that_fail_fail(stage):
         "k24_confidence_gain_margin_4",
         "k24_confidence_gain_margin_10",
         "k24_h_convexity_margin",
+        "k24_any_negative_gamma_margin",
     }
     margins = {name: value for name, value in checks.items() if "margin" in name}
     assert {name for name, value in margins.items() if value < -1e-12} == false_statements
     assert checks["c21_fewest_classes_anywhere"] == 4
     assert checks["c21_fewest_classes_near_uniform"] == 5
     assert checks["m20_lambert_argument_least_at"] == pytest.approx(0.5)
+
+
+def test_numbers_of_false_and_imprecise_statements(stage):
+    checks = {row["name"]: row for row in read_csv(stage / "checks.csv")}
+    values = {name: float(row["value"]) for name, row in checks.items()}
+    # C21 Eq. (11) at gamma 1, by hand: h(v) = v / (1 - v - v log v).
+    h = {v: v / (1 - v - v * math.log(v)) for v in (0.40, 0.19, 0.41)}
+    assert values["k24_other_class_rise_gamma_1"] == pytest.approx(
+        h[0.40] / sum(h.values()) - 0.40, abs=1e-12
+    )
+    assert checks["k24_other_class_rise_gamma_1"]["detail"].startswith("q, Psi(q) = 0.4, 0.19, 0.41, ")
+    assert values["m20_ratio_at_05_from_gamma_7"] == pytest.approx(0.5**7 * (1 + 7 * math.log(2)))
+    assert values["m20_log_loss_local_minima"] == 1
+    assert values["m20_log_loss_bend_in_t"] < 0 < values["m20_log_loss_bend_in_inverse_t"]
+    assert max(values[f"k24_corner_difference_gamma_{gamma}"] for gamma in ("0.5", "2")) < 1
 
 
 def test_entry_points_write_what_they_say(stage):

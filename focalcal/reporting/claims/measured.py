@@ -1,0 +1,294 @@
+"""Numbers that decide the papers' experimental statements, each measured on runs of one dataset and model.
+
+A public function is a check: a claim names it, with texts as arguments after colons (`trend:accuracy`). It
+returns the number, what the number is in words, and from how many measurements it was computed; None if the
+runs do not allow it. Scores are means over seeds on the test set.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from focalcal.reporting.records.measurements import SCORE
+from focalcal.training.catalogue import training_gamma
+
+Found = tuple[float, str, int] | None
+M20_BASELINES = ("ce", "brier", "mmce")
+FEWEST_GAMMAS = 3
+"""Training gammas that a trend needs."""
+HALF_STEP = 0.05
+"""M20 searched T in steps of 0.1, so its ranges extend by half a step."""
+STANDARD_ERRORS = 3.0
+"""How far a reproduced cell may lie from the printed one, in standard errors of the difference."""
+TREND_SCORES = {"temperature": ("ts", "adaece"), "adaece": ("ts", "adaece"), "accuracy": ("none", "")}
+"""The fit, by method and criterion, whose value is followed along the training gamma."""
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What was measured on runs of one dataset and model."""
+
+    frame: pd.DataFrame
+    """Rows of metrics.csv."""
+    ends: pd.DataFrame
+    """The last epoch of each run that was trained here: columns of history.csv, and the run's loss."""
+    surfaces: Sequence[tuple[Mapping[str, str], Mapping[str, np.ndarray]]]
+    """Each run with its search surfaces."""
+    cells: pd.DataFrame
+    """The papers' printed cells, as `unique_cells` gives them."""
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """Return mean test scores over seeds: one row per loss, one column per method, criterion, metric."""
+        return self._test.pivot_table("value", "loss", SCORE)
+
+    @cached_property
+    def temperatures(self) -> pd.DataFrame:
+        """Return mean temperatures over seeds: one row per loss, one column per method and criterion."""
+        rows = self._test.dropna(subset="temperature")
+        rows = rows.drop_duplicates(["loss", "seed", "method", "criterion"])
+        return rows.pivot_table("temperature", "loss", ["method", "criterion"])
+
+    @property
+    def _test(self) -> pd.DataFrame:
+        return self.frame[self.frame["split"] == "test"]
+
+    def pair(self, first: tuple[str, str, str], second: tuple[str, str, str]) -> pd.DataFrame:
+        """Return two scores, `first` and `second`, of the losses that have both."""
+        columns = pd.MultiIndex.from_tuples([first, second], names=SCORE)
+        return self.scores.reindex(columns=columns).set_axis(["first", "second"], axis=1).dropna()
+
+    def score(self, *key: str) -> pd.Series:
+        """Return one score of the losses that have it."""
+        return self.pair(key, key)["first"]
+
+
+def fts_lower_share(runs: Measurements) -> Found:
+    """Return the share of losses on which FTS has a lower equal-mass ECE than TS."""
+    pair = runs.pair(("fts", "adaece", "adaece"), ("ts", "adaece", "adaece"))
+    return _share(pair["first"] < pair["second"], "FTS lower than TS")
+
+
+def fts_accuracy_change(runs: Measurements) -> Found:
+    """Return the largest change of accuracy by FTS instead of TS."""
+    pair = runs.pair(("fts", "adaece", "accuracy"), ("ts", "adaece", "accuracy"))
+    return _largest_value((pair["first"] - pair["second"]).abs(), "accuracy of FTS against TS")
+
+
+def fts_log_loss_rise(runs: Measurements) -> Found:
+    """Return the largest rise of log-loss by FTS instead of TS, both chosen by equal-mass ECE."""
+    pair = runs.pair(("fts", "adaece", "nll"), ("ts", "adaece", "nll"))
+    return _largest_value(pair["first"] - pair["second"], "rise of log-loss in nats, both chosen by ECE")
+
+
+def line_search_rise(runs: Measurements) -> Found:
+    """Return the relative rise of mean equal-mass ECE by searching a line instead of the whole grid."""
+    pair = runs.pair(("fts-line", "adaece", "adaece"), ("fts", "adaece", "adaece"))
+    if pair.empty:
+        return None
+    mean = pair.mean()
+    words = f"mean ECE {100 * mean['first']:.2f} % by the line, {100 * mean['second']:.2f} % by the grid"
+    return mean["first"] / mean["second"] - 1, words, len(pair)
+
+
+def criterion_gain(runs: Measurements, metric: str, other: str) -> Found:
+    """Return the mean relative gain in a metric from choosing parameters by it instead of by another."""
+    pair = pd.concat([runs.pair((m, metric, metric), (m, other, metric)) for m in ("ts", "fts")])
+    if pair.empty:
+        return None
+    gain = (1 - pair["first"] / pair["second"]).mean()
+    return gain, f"mean relative gain in {metric} from choosing by {metric} instead of {other}", len(pair)
+
+
+def trend(runs: Measurements, name: str) -> Found:
+    """Return Kendall's tau of the training gamma with a temperature or score."""
+    fit = TREND_SCORES[name]
+    values = runs.temperatures.get(fit) if name == "temperature" else runs.score(*fit, name)
+    gammas = {} if values is None else {loss: _gamma(loss) for loss in values.dropna().index}
+    series = {gamma: values[loss] for loss, gamma in gammas.items() if gamma is not None}
+    # Kendall's tau of a constant series is not a number.
+    if len(series) < FEWEST_GAMMAS or np.ptp(list(series.values())) == 0:
+        return None
+    tau = stats.kendalltau(list(series), list(series.values())).statistic
+    return tau, "Kendall's tau with the training gamma", len(series)
+
+
+def mean_temperature(runs: Measurements, losses: str) -> Found:
+    """Return the mean temperature of TS by equal-mass ECE over losses, which must all be there."""
+    chosen = _temperatures_of(runs, losses.split(","), "adaece")
+    if chosen is None:
+        return None
+    return chosen.mean(), f"mean T of {losses}, by equal-mass ECE", len(chosen)
+
+
+def temperature_inside(runs: Measurements, loss: str, low: str, high: str) -> Found:
+    """Return 1 if the temperature of a loss by equal-width ECE lies in M20's range, else 0."""
+    chosen = _temperatures_of(runs, [loss], "ece")
+    if chosen is None:
+        return None
+    inside = float(low) - HALF_STEP <= chosen.iloc[0] <= float(high) + HALF_STEP
+    return float(inside), f"T {chosen.iloc[0]:.2f}", 1
+
+
+def relation_error(runs: Measurements) -> Found:
+    """Return how far the line through all other gammas misses a best T, for the worst focal loss."""
+    errors = {}
+    for loss in dict.fromkeys(run["loss"] for run, _ in runs.surfaces if _gamma(run["loss"])):
+        found = prediction_error([arrays for run, arrays in runs.surfaces if run["loss"] == loss], "adaece")
+        if found is not None:
+            errors[loss] = found
+    values = pd.Series(errors, dtype=float)
+    return _largest_value(
+        values, "relative error of T, mean over seeds, from the line through the other gammas"
+    )
+
+
+def focal_below_ce(runs: Measurements, method: str, criterion: str, metric: str) -> Found:
+    """Return the share of focal losses whose score is below that of cross-entropy."""
+    return _focal_below_ce(runs.score(method, criterion, metric), f"{metric} below cross-entropy's")
+
+
+def end_below_ce(runs: Measurements, quantity: str) -> Found:
+    """Return the share of focal losses below cross-entropy in a quantity of the last epoch (M20 Fig. 3).
+
+    `quantity` is a column of history.csv. M20 shows the test set; where it was not followed during training,
+    the validation set stands in.
+    """
+    for prefix in ("test_", "val_", ""):
+        if f"{prefix}{quantity}" in runs.ends:
+            # Models without misclassified samples have no value and are skipped.
+            means = runs.ends.groupby("loss")[f"{prefix}{quantity}"].mean().dropna()
+            if len(means):
+                return _focal_below_ce(means, f"{prefix}{quantity} of the last epoch below cross-entropy's")
+    return None
+
+
+def difference(runs: Measurements, loss: str, others: str, method: str, criterion: str, metric: str) -> Found:
+    """Return by how much a loss's score exceeds the smallest one of the others, which must all be there."""
+    scores = runs.score(method, criterion, metric)
+    names = others.split(",")
+    if not {loss, *names} <= set(scores.index):
+        return None
+    lowest = scores[names].idxmin()
+    words = f"{metric} {scores[loss]:.4g} of {loss}, {scores[lowest]:.4g} of {lowest}"
+    return scores[loss] - scores[lowest], words, 1 + len(names)
+
+
+def psi_error_change(runs: Measurements) -> Found:
+    """Return the largest change of test error by Psi."""
+    pair = runs.pair(("psi", "", "error"), ("none", "", "error"))
+    return _largest_value((pair["first"] - pair["second"]).abs(), "change of test error by Psi")
+
+
+def cell_difference(runs: Measurements, paper: str, metric: str) -> Found:
+    """Return the largest absolute difference from a paper's printed cells of a metric."""
+    cells = _joined_cells(runs, paper, metric)
+    words = f"largest difference from {len(cells)} printed cells"
+    return _largest_value((cells["mean"] - cells["value"]).abs(), words)
+
+
+def cells_within(runs: Measurements, paper: str, metric: str) -> Found:
+    """Return the share of printed cells within three standard errors of the difference from ours.
+
+    Both sides have a standard deviation over seeds; the last printed digit may be rounded by half a unit.
+    """
+    cells = _joined_cells(runs, paper, metric).dropna(subset=["std", "printed_std"])
+    variance = cells["std"] ** 2 / cells["count"] + cells["printed_std"] ** 2 / cells["seeds"]
+    off = (cells["mean"] - cells["value"]).abs() - cells["rounding"]
+    return _share(off <= STANDARD_ERRORS * np.sqrt(variance), "cells within three standard errors")
+
+
+def prediction_error(surfaces: Sequence[Mapping[str, np.ndarray]], criterion: str) -> float | None:
+    """Return the largest relative error of a best T, mean over runs, from the line through the others.
+
+    Each of `surfaces` has gammas (g,), temperatures (t,) and one array (g, t) per criterion, as in
+    surfaces.npz; gammas and temperatures are the same in all. A gamma whose T is at the boundary of the grid
+    in some run is left out, since the true optimum is elsewhere; the result is None with fewer than three
+    others. Each T is predicted without itself, because a gamma far from all others, such as K24's 5, bends
+    the line to itself, so that R² says little about straightness.
+    """
+    first = surfaces[0]
+    order = np.argsort(first["gammas"], kind="stable")
+    grid = first["temperatures"]
+    best = np.array([grid[np.argmin(arrays[criterion], axis=1)][order] for arrays in surfaces])
+    inside = ~np.isin(best, (grid[0], grid[-1])).any(axis=0)
+    gammas, temperatures = first["gammas"][order][inside], best.mean(axis=0)[inside]
+    if len(gammas) < 3:
+        return None
+    errors = []
+    for index, (gamma, temperature) in enumerate(zip(gammas, temperatures, strict=True)):
+        line = np.polyfit(np.delete(gammas, index), np.delete(temperatures, index), 1)
+        errors.append(abs(np.polyval(line, gamma) / temperature - 1))
+    return float(max(errors))
+
+
+def _joined_cells(runs: Measurements, paper: str, metric: str) -> pd.DataFrame:
+    """Return a paper's printed cells of a metric with our mean, std and count over seeds.
+
+    The index names loss and method. K24's log-loss of FTS is left out: its gamma was chosen by ECE and its T
+    by log-loss, which no fit here combines.
+    """
+    names = ["dataset", "model", "loss", "method", "criterion"]
+    rows = runs.frame[(runs.frame["split"] == "test") & (runs.frame["metric"] == metric)]
+    ours = rows.groupby(names)["value"].agg(["mean", "std", "count"]).reset_index()
+    cells = runs.cells[(runs.cells["paper"] == paper) & (runs.cells["metric"] == metric)]
+    if paper == "K24" and metric == "accuracy":
+        # One accuracy is printed for all criteria, since scaling does not change it.
+        ours = ours[ours["criterion"] == "adaece"].assign(criterion="")
+    if paper == "K24" and metric == "nll":
+        cells = cells[cells["method"] == "ts"]
+    columns = [*names, "value", "std", "seeds", "rounding"]
+    cells = cells.assign(rounding=_rounding(cells))[columns].rename(columns={"std": "printed_std"})
+    return cells.merge(ours, on=names).set_index(["loss", "method"])
+
+
+def _rounding(cells: pd.DataFrame) -> list[float]:
+    """Return half a unit of each cell's last printed digit, in the suite's units."""
+    units = {"percent": 100.0, "nats": 1.0}
+    decimals = cells["printed"].str.partition(".")[2].str.len()
+    return [0.5 * 10.0**-count / units[unit] for count, unit in zip(decimals, cells["unit"], strict=True)]
+
+
+def _focal_below_ce(values: pd.Series, words: str) -> Found:
+    """Return the share of focal losses whose value is below that of cross-entropy."""
+    focal = values[~values.index.isin(M20_BASELINES)]
+    if "ce" not in values or focal.empty:
+        return None
+    return _share(focal < values["ce"], words)
+
+
+def _share(holds: pd.Series, words: str) -> Found:
+    """Return the share of losses on which something holds, and on which it does not."""
+    if holds.empty:
+        return None
+    others = ", ".join(_label(name) for name in holds.index[~holds])
+    detail = f"{words} in {holds.sum()} of {len(holds)}" + (f"; not {others}" if others else "")
+    return float(holds.mean()), detail, len(holds)
+
+
+def _largest_value(values: pd.Series, words: str) -> Found:
+    """Return the largest of the losses' values and whose it is."""
+    if values.empty:
+        return None
+    return float(values.max()), f"{words}: {_label(values.idxmax())}", len(values)
+
+
+def _label(name: str | tuple[str, ...]) -> str:
+    return name if isinstance(name, str) else " ".join(name)
+
+
+def _temperatures_of(runs: Measurements, losses: Sequence[str], criterion: str) -> pd.Series | None:
+    """Return the temperature of TS by a criterion of each loss; None unless all are there."""
+    values = runs.temperatures.get(("ts", criterion))
+    if values is None or not set(losses) <= set(values.dropna().index):
+        return None
+    return values[list(losses)]
+
+
+def _gamma(loss: str) -> float | None:
+    """Return the gamma of focal loss or cross-entropy (0) without smoothing; None for any other loss."""
+    return training_gamma(loss) if loss == "ce" or (loss.startswith("focal-") and "+" not in loss) else None
