@@ -1,15 +1,15 @@
 """Training speed on texts as ratios: trees by level to trees by node, our loop to bare compute.
 
-    python -m bench.text [--rounds N] [--trees FILE] [--texts FILE]
+    python -m bench.text [--rounds N] [--threads N] [--trees FILE] [--texts FILE]
 
-One thread, fp32, the recipes of configs/mukhoti2020-text.yaml. The files are prepared datasets, such as
+Fp32, the recipes of configs/mukhoti2020-text.yaml except for their single thread. The files are prepared datasets, such as
 results/data/sst-binary.npz and results/data/20newsgroups.npz; without them, random trees and texts of similar
-size stand in. CPU time of the process, the median ratio over alternating rounds.
+size stand in. A ratio is that of the shortest of several alternating timings.
 """
 
 import argparse
 import json
-import statistics
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,12 +21,13 @@ import yaml
 from torch import Tensor, nn
 
 from focalcal.data import prepared
+from focalcal.training.batches import EpochDraw, training_batches
 from focalcal.training.devices import configure_torch
 from focalcal.training.loop import Trainer
 from focalcal.training.models.build import initial_model
 from focalcal.training.models.text_models import TreeLSTM
 from focalcal.training.optimizers import make_optimizer
-from focalcal.training.recipes import RunSpec, recipe_from_dict
+from focalcal.training.recipes import Recipe, RunSpec, recipe_from_dict
 from focalcal.training.residents import resident_split
 from focalcal.training.text_batches import TreeBatch
 
@@ -45,11 +46,13 @@ def main() -> None:
     """Print the table and write `bench/results/text.json`."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--trees", type=Path, help="prepared trees, .npz")
     parser.add_argument("--texts", type=Path, help="prepared texts, .npz")
     arguments = parser.parse_args()
     trees = prepared.load_dataset(arguments.trees) if arguments.trees else _random_trees()
     texts = prepared.load_dataset(arguments.texts) if arguments.texts else _random_texts()
+    configure_torch(Recipe(1, 1, 1.0, threads=arguments.threads), CPU)
     ratios = {**_tree_ratios(trees, arguments.rounds), **_text_ratios(texts, arguments.rounds)}
     lines = []
     for name, value in ratios.items():
@@ -63,25 +66,24 @@ def main() -> None:
 
 
 def _tree_ratios(data: prepared.PreparedData, rounds: int) -> dict[str, float]:
-    """Return the ratio of speeds over one batch of 25 sentences, forward and backward, and an epoch's time."""
+    """Return the ratio of speeds on one batch of 25 sentences, forward and backward, and an epoch's time."""
     spec = _spec("sst-binary", "tree-lstm", "mukhoti2020-sst")
-    configure_torch(spec.recipe, CPU)
     model = initial_model(spec, data, CPU)
     split = resident_split(data, data.train_indices, CPU)
     order = torch.randperm(len(split), generator=torch.Generator().manual_seed(0))
     batch = split.batch(order[: spec.recipe.batch_size])
 
-    def step(logits_of: Callable[[TreeBatch], Tensor]) -> Work:
-        def work() -> None:
-            model.zero_grad()
-            losses = nn.functional.cross_entropy(logits_of(batch), batch.targets, reduction="none")
-            batch.sample_losses(losses).mean().backward()
+    def levels() -> None:
+        model.zero_grad()
+        losses = nn.functional.cross_entropy(model(batch.inputs), batch.targets, reduction="none")
+        batch.sample_losses(losses).mean().backward()
 
-        return work
+    def nodes() -> None:
+        model.zero_grad()
+        (_node_by_node(model, batch) / len(batch.labels)).backward()
 
-    levels, nodes = step(lambda part: model(part.inputs)), step(lambda part: _node_by_node(model, part))
     trainer = Trainer(spec, replace(data, train_indices=data.train_indices[order[:500]]), CPU)
-    seconds = _cpu_seconds(lambda: _epoch(trainer)) * len(data.train_indices) / 500
+    seconds = _seconds(lambda: _epoch(trainer)) * len(data.train_indices) / 500
     return {
         "trees by level / by node": _ratio(nodes, levels, rounds),
         "seconds per epoch of SST binary": seconds,
@@ -89,8 +91,8 @@ def _tree_ratios(data: prepared.PreparedData, rounds: int) -> dict[str, float]:
 
 
 def _node_by_node(model: TreeLSTM, batch: TreeBatch) -> Tensor:
-    """Return the logits of a batch from the same weights, one node at a time."""
-    hidden, memory, logits = [], [], []
+    """Return the summed loss of a batch with the same weights, one node at a time."""
+    hidden, memory, losses = [], [], []
     inner = iter(batch.inputs.children.tolist())
     for row in range(batch.inputs.ends[-1]):
         if row < batch.inputs.ends[0]:
@@ -102,8 +104,9 @@ def _node_by_node(model: TreeLSTM, batch: TreeBatch) -> Tensor:
             c = c + torch.sigmoid(f_left) * memory[left] + torch.sigmoid(f_right) * memory[right]
         memory.append(c)
         hidden.append(torch.sigmoid(o) * torch.tanh(c))
-        logits.append(model.classifier(model.dropout(hidden[-1])))
-    return torch.stack(logits)
+        logits = model.classifier(model.dropout(hidden[-1]))
+        losses.append(nn.functional.cross_entropy(logits, batch.targets[row]))
+    return torch.stack(losses).sum()
 
 
 def _text_ratios(data: prepared.PreparedData, rounds: int) -> dict[str, float]:
@@ -115,14 +118,15 @@ def _text_ratios(data: prepared.PreparedData, rounds: int) -> dict[str, float]:
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = make_optimizer(parameters, spec.recipe)
 
+    draw = EpochDraw.of(spec.seed, 0, len(trainer.train_split), spec.recipe, CPU)
+    batches = list(training_batches(trainer.train_split, draw, spec.recipe))
+
     def bare() -> None:
-        # The batches of the epoch that the loop trains next.
         for batch in batches:
             model.zero_grad()
             nn.functional.cross_entropy(model(batch.inputs), batch.labels).backward()
             optimizer.step(0.001)
 
-    batches = list(trainer._batches())
     return {"gp-cnn loop / bare": _ratio(bare, lambda: _epoch(trainer), rounds)}
 
 
@@ -137,15 +141,19 @@ def _spec(dataset: str, model: str, recipe: str) -> RunSpec:
 
 
 def _ratio(reference: Work, contestant: Work, rounds: int) -> float:
-    """Return the median over rounds of how many times faster the contestant is."""
+    """Return how many times faster the contestant is, by the shortest of several alternating timings."""
     reference(), contestant()
-    return statistics.median(_cpu_seconds(reference) / _cpu_seconds(contestant) for _ in range(rounds))
+    times = [(_seconds(reference), _seconds(contestant)) for _ in range(rounds)]
+    slow, fast = map(min, zip(*times, strict=True))
+    return slow / fast
 
 
-def _cpu_seconds(work: Work) -> float:
-    started = time.process_time()
+def _seconds(work: Work) -> float:
+    """Return the CPU time of one thread, or the wall time of several."""
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    started = clock()
     work()
-    return time.process_time() - started
+    return clock() - started
 
 
 def _random_trees() -> prepared.PreparedData:
