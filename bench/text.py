@@ -3,8 +3,8 @@
     python -m bench.text [--rounds N] [--threads N] [--trees FILE] [--texts FILE]
 
 Fp32, the recipes of configs/mukhoti2020-text.yaml except for their single thread. The files are prepared
-datasets, such as results/data/sst-binary.npz and results/data/20newsgroups.npz; without them, random trees and
-texts of similar size stand in. A ratio is that of the shortest of several alternating timings.
+datasets, such as results/data/sst-binary.npz and results/data/20newsgroups.npz; without them, random trees
+and texts of similar size stand in. A ratio is that of the shortest of several alternating timings.
 """
 
 import argparse
