@@ -69,8 +69,12 @@ MODELS = {
     "resnet110-bottleneck": "M20's ResNet-110: bottlenecks [3, 4, 26, 3] with a CIFAR stem",
     "wrn-26-10": "Wide-ResNet-26-10",
     "densenet121": "DenseNet-121 with a CIFAR stem",
+    "gp-cnn": "M20's global-pooling CNN over word vectors, for texts",
+    "tree-lstm": "binary Tree-LSTM over word vectors, for parse trees (Tai et al. 2015)",
 }
-FEATURE_MODELS = ("mlp",)
+_MODEL_INPUTS = {"mlp": ("features", "images"), "gp-cnn": ("tokens",), "tree-lstm": ("trees",)}
+"""The kinds of inputs that a model takes; all others take images."""
+FEATURE_MODELS = tuple(model for model, kinds in _MODEL_INPUTS.items() if "features" in kinds)
 TIMM_PREFIX = "timm:"
 TIMM_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)?")
 
@@ -164,6 +168,17 @@ def check_model(model_id: str) -> str:
     if model_id.startswith(TIMM_PREFIX) and TIMM_NAME.fullmatch(model_id.removeprefix(TIMM_PREFIX)):
         return model_id
     raise UserError(f"unknown model {model_id!r}; allowed: {', '.join(MODELS)}, {TIMM_PREFIX}NAME")
+
+
+def check_inputs(model_id: str, kind: str) -> None:
+    """Raise UserError unless the model takes inputs of `kind`: images, features, tokens or trees."""
+    taken = _MODEL_INPUTS.get(model_id, ("images",))
+    if kind not in taken:
+        fitting = [model for model in MODELS if kind in _MODEL_INPUTS.get(model, ("images",))]
+        raise UserError(
+            f"model {model_id!r} takes {' or '.join(taken)}, but the dataset has {kind}; "
+            f"allowed there: {', '.join(fitting)}"
+        )
 
 
 def loss_grammar() -> str:
