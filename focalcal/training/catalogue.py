@@ -203,11 +203,11 @@ def _split_numbers(base: str, loss_id: str) -> tuple[str, tuple[float, ...]]:
         return kind, (_number(digits, LOSSES[kind], loss_id),)
     kind, *parts = base.split("-")
     if kind in LOSSES and LOSSES[kind].has_steps and len(parts) > 1:
-        return kind, _steps(parts, loss_id)
+        return kind, _gamma_steps(parts, loss_id)
     raise UserError(f"unknown loss {loss_id!r}; allowed: {loss_grammar()}")
 
 
-def _steps(parts: list[str], loss_id: str) -> tuple[float, ...]:
+def _gamma_steps(parts: list[str], loss_id: str) -> tuple[float, ...]:
     """Return the gammas of an id and the thresholds between them; raise UserError if they are not."""
     numbers = tuple(_plain_number(part, "a gamma or threshold", loss_id) for part in parts)
     gammas, thresholds = numbers[0::2], numbers[1::2]
