@@ -184,10 +184,10 @@ def check_inputs(model_id: str, kind: str) -> None:
 def loss_grammar() -> str:
     """Return the allowed loss ids in one line, for messages: `ce, focal-GAMMA, ...`."""
     smoothable = [f"{name}-GAMMA{_SMOOTHING}EPSILON" for name, entry in LOSSES.items() if entry.smoothable]
-    return ", ".join([_spelling(name, entry) for name, entry in LOSSES.items()] + smoothable)
+    return ", ".join([loss_spelling(name, entry) for name, entry in LOSSES.items()] + smoothable)
 
 
-def _spelling(name: str, family: LossKind) -> str:
+def loss_spelling(name: str, family: LossKind) -> str:
     """Return how the ids of a family are written."""
     if family.has_steps:
         return f"{name}-GAMMA-P-GAMMA..."
