@@ -15,6 +15,8 @@ CURVE_FIGURES = LAYOUT.model_figures("one-dimensional")
 IMAGE_FIGURES = LAYOUT.model_figures("images")
 PUBLISHED = package_files("reporting/records/published/*.csv")
 CLAIMS = package_files("reporting/claims/published/*.yaml")
+# A report on the user's own logits alone is about them, not about the papers.
+LEDGER = [] if GRID.own_logits_only else ["results/tables/claims.csv"]
 
 
 rule aggregate:
@@ -404,13 +406,17 @@ rule report:
         metrics="results/tables/metrics.csv",
         runs="results/tables/runs.csv",
         diagnostics=collect("results/diagnostics/{run}.json", run=GRID.paths),
-        claims="results/tables/claims.csv",
-        evidence=rules.claims.input.evidence,
+        claims=LEDGER,
+        evidence=(
+            [*rules.claims.input.evidence, "results/theory/linear_model.csv"]
+            if LEDGER
+            else []
+        ),
         charts=LAYOUT.files(CHARTS),
         tables=LAYOUT.files(TABLES, "html", "csv", "tex"),
-        figures=LAYOUT.files(LAYOUT.products("figure"), "png"),
+        figures=LAYOUT.files(LAYOUT.reported("figure"), "png"),
     output:
-        report="results/report.html",
+        report=REPORT,
         config="results/config.json",
     log:
         "logs/report.log",
@@ -441,6 +447,6 @@ rule report_all:
     input:
         rules.aggregate.output,
         rules.tables.output,
-        LAYOUT.files(LAYOUT.products("figure")),
-        rules.claims.output,
+        LAYOUT.files(LAYOUT.reported("figure")),
+        LEDGER,
         rules.report.output,

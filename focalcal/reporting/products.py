@@ -4,9 +4,9 @@
     def calibration_error(sources): ...
 
 A function below `tables/` returns a `Table`, one below `figures/` a Matplotlib figure for papers, one below
-`charts/` an Altair chart that readers of the report filter. Its name names the files. The declaration says what
-it reads, what it is made for and where the report shows it. Rules and report take everything from here, so
-adding one means adding a function.
+`charts/` an Altair chart that readers of the report filter. Its name names the files. The declaration says
+what it reads, what it is made for and where the report shows it. Rules and report take everything from here,
+so adding one means adding a function.
 """
 
 import importlib
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focalcal.common.declarations import Declaration, declare, read_declarations
+from focalcal.data.registry import input_kind
 
 if TYPE_CHECKING:
     from focalcal.workflow.grid import Grid
@@ -154,6 +155,7 @@ class Layout:
 
     def __init__(self, grid: "Grid", human: Collection[str] = ()) -> None:
         self._runs = list(grid)
+        self._own_logits_only = grid.own_logits_only
         self._specs = {dataset: grid.data_spec(dataset) for dataset in grid.datasets}
         self.dataset_models = sorted({f"{run.dataset}/{run.model}" for run in self._runs})
         trained = {f"{run.dataset}/{run.model}" for run in self._runs if run.imported is None}
@@ -181,6 +183,10 @@ class Layout:
             and scope in {None, product.scope}
             and self.applies(product)
         ]
+
+    def reported(self, kind: str | None = None) -> list[Product]:
+        """Return the products that the report shows: all, without theory if only own logits are studied."""
+        return [p for p in self.products(kind) if not (self._own_logits_only and p.stage == "theory")]
 
     def model_figures(self, when: str) -> list[Product]:
         """Return the figures made for each dataset and model under a condition: one job draws them."""
@@ -237,7 +243,7 @@ class Layout:
     def _may_have_images(self, dataset_model: str) -> bool:
         dataset = dataset_model.split("/", maxsplit=1)[0]
         # The shape of a user's own data is known only when they are prepared.
-        return dataset in self._specs and len(self._specs[dataset]["entry"].get("shape", "CHW")) == 3
+        return dataset in self._specs and input_kind(self._specs[dataset]) in {"images", None}
 
 
 def sweep_group(spec: Mapping[str, Any]) -> str | None:

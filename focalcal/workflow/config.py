@@ -136,6 +136,19 @@ class DatasetSettings(Section):
     npz: PathText = LEFT_OUT
     """Your own arrays: an .npz file with inputs and labels (docs/add-a-dataset.md lists the names). Relative
     to the working directory, or absolute. Without {, }, < and >, which Snakemake reads as wildcards."""
+    texts: PathText = LEFT_OUT
+    """Your own labelled texts: a CSV file with the columns text, label and optionally split, or a folder laid
+    out as for images, with .txt files. Relative to the working directory, or absolute. Without {, },
+    < and >, which Snakemake reads as wildcards."""
+    vocabulary: Annotated[int, Ge(1), Le(10_000_000)] = LEFT_OUT
+    """Number of words of `texts` that are kept, the most frequent ones (20,000 by default)."""
+    length: Annotated[int, Ge(1), Le(10_000_000)] = LEFT_OUT
+    """Number of words of each of the `texts` that are kept, its last ones (1,000 by default)."""
+    vectors: str | None = LEFT_OUT
+    """Word vectors that texts start from: glove-6b-100d, or null for random ones, which a recipe should train
+    with word_vector_rate."""
+    dimensions: Annotated[int, Ge(1), Le(1000)] = LEFT_OUT
+    """Dimension of the word vectors; those of glove-6b-100d have 100."""
     options: dict[str, Any] = LEFT_OUT
     """Anything you like, handed to load(options) of your own datasets/NAME.py."""
 
@@ -187,8 +200,9 @@ class RecoverySection(Section):
 class ReportSection(Section):
     """The reporting stage."""
 
-    title: Annotated[str, Len(1, 120)]
-    """Title of the report."""
+    title: Annotated[str, Len(1, 120)] = LEFT_OUT
+    """Title of the report. Left out, it is the name of the last --configfile, else the names of your own
+    logits if nothing else is calibrated."""
     metric: Literal[*METRICS] = "ece"
     """Test score that comparisons, ranking and figures are about. The report's first page leads with log-loss
     whatever it is."""

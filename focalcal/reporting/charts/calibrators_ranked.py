@@ -7,17 +7,17 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.charts import grammar
 from focalcal.reporting.products import chart
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.arena import LEADING, SECOND, Arena, Contestant, arena_criterion, arena_of
-from focalcal.reporting.statistics.families import ORIGINS, with_origins
+from focalcal.reporting.statistics.arena import SECOND, Arena, Contestant, arena_criterion, arena_of
+from focalcal.reporting.statistics.families import LEADING, ORIGINS, with_origins
 
 
 @chart(
     section="answer",
     order=35,
     heading="All calibrators, best first",
-    caption="Mean difference from temperature scaling over networks, calibrators in the order of their mean rank "
-    "by log-loss. Left of 0 a calibrator is better than TS. Bars are 95 % intervals for a new network of this "
-    "kind (Student's t over networks).",
+    caption="Mean difference from temperature scaling over networks, calibrators in the order of their mean "
+    "rank by log-loss. Left of 0 a calibrator is better than TS. Bars are 95 % intervals for a new network of "
+    "this kind (Student's t over networks).",
     inputs=("metrics", "runs"),
     unfolded=True,
     table="arena",

@@ -8,7 +8,8 @@ from focalcal.reporting.charts import grammar
 from focalcal.reporting.products import chart
 from focalcal.reporting.records.measurements import SETTING, rows_of_fits, shown_fits
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.arena import BASELINE, LEADING, SECOND, arena_criterion
+from focalcal.reporting.statistics.arena import BASELINE, SECOND, arena_criterion
+from focalcal.reporting.statistics.families import LEADING
 from focalcal.training.appearance import loss_label, loss_order
 
 
@@ -16,28 +17,19 @@ from focalcal.training.appearance import loss_label, loss_order
     section="scores",
     order=20,
     heading="ECE against log-loss",
-    caption="Mean difference from temperature scaling over the chosen networks: log-loss to the right, ECE upwards. "
-    "Down and left is better than TS by both. A constant confidence has a low ECE and a high log-loss, so a low "
-    "ECE alone is no merit. Both scales are compressed.",
+    caption="Mean difference from temperature scaling over the chosen networks: log-loss to the right, ECE "
+    "upwards. Down and left is better than TS by both. A constant confidence has a low ECE and a high "
+    "log-loss, so a low ECE alone is no merit. Both scales are compressed.",
     inputs=("metrics",),
     table="scores",
 )
 def ece_against_log_loss(sources: Sources) -> alt.LayerChart | None:
     """Return one point per calibrator; None if no run has temperature scaling."""
     fits = shown_fits(sources.metrics, arena_criterion(sources.metrics, sources.criterion))
-    scores = [
-        rows_of_fits(sources.metrics, fits, name)
-        .groupby([*SETTING, "method"])["value"]
-        .mean()
-        .unstack("method")
-        for name in (LEADING, SECOND)
-    ]
-    if any(BASELINE not in wide for wide in scores):
+    scores = [_differences(sources.metrics, fits, metric) for metric in (LEADING, SECOND)]
+    if any(found is None for found in scores):
         return None
-    log_loss, ece = (wide.sub(wide[BASELINE], axis="index").stack() for wide in scores)
-    frame = pd.DataFrame(
-        {"Log-loss": log_loss * METRICS[LEADING].factor, "ECE": ece * METRICS[SECOND].factor}
-    ).reset_index()
+    frame = scores[0].merge(scores[1])
     losses = sorted(set(frame["loss"]), key=loss_order)
     frame["loss"], frame["method"] = frame["loss"].map(loss_label), frame["method"].map(_method_label)
     frame = frame.rename(columns={"dataset": "Dataset", "loss": "Training loss", "method": "Calibrator"})
@@ -68,6 +60,20 @@ def ece_against_log_loss(sources: Sources) -> alt.LayerChart | None:
         grammar.zero_line(),
     )
     return alt.layer(*lines, points, names).add_params(dataset, loss).properties(height=420)
+
+
+def _differences(metrics: pd.DataFrame, fits: list[tuple[str, str]], metric: str) -> pd.DataFrame | None:
+    """Return each calibrator minus TS by one metric, one row per setting; None without TS."""
+    rows = rows_of_fits(metrics, fits, metric)
+    means = rows.groupby([*SETTING, "method"], as_index=False)["value"].mean()
+    baseline = means[means["method"] == BASELINE].drop(columns="method")
+    if baseline.empty:
+        return None
+    both = means.merge(baseline, on=SETTING, suffixes=("", "_ts"))
+    name = METRICS[metric].label
+    return both[[*SETTING, "method"]].assign(
+        **{name: (both["value"] - both["value_ts"]) * METRICS[metric].factor}
+    )
 
 
 def _method_label(method: str) -> str:

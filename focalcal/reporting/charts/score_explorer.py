@@ -18,8 +18,8 @@ from focalcal.training.appearance import loss_label, loss_order
     section="scores",
     order=10,
     heading="Explore every metric",
-    caption="Test score of each calibrator, one point per dataset, model and training loss, mean over n seeds. "
-    "The table of all scores follows the choices.",
+    caption="Test score of each calibrator, one point per dataset, model, training loss and criterion, mean "
+    "over n seeds. The table of all scores follows the choices.",
     inputs=("metrics",),
     table="scores",
 )
@@ -66,11 +66,12 @@ def score_explorer(sources: Sources) -> alt.Chart | None:
 
 def _explorer_frame(summary: pd.DataFrame) -> pd.DataFrame:
     """Return one row per setting, calibrator and criterion, and one column per metric as people see it."""
-    wide = summary["mean"].unstack("metric")
+    keys = [*SETTING, "method", "criterion"]
+    wide = summary.reset_index().pivot_table("mean", index=keys, columns="metric")
     wide = wide[[name for name in METRICS if name in wide.columns]]
     wide = wide.mul([METRICS[name].factor for name in wide.columns], axis="columns")
     wide.columns = [METRICS[name].heading for name in wide.columns]
-    wide.insert(0, "n", summary["seeds"].groupby(level=[*SETTING, "method", "criterion"]).max())
+    wide.insert(0, "n", summary["seeds"].groupby(level=keys).max())
     frame = wide.reset_index()
     orders = {"loss": loss_order, "method": list(METHODS).index}
     frame = frame.sort_values(

@@ -40,7 +40,7 @@ class Block:
 
     product: Product
     parts: Mapping[str, str | InlineImage]
-    """HTML of a table, image of a figure or specification of a chart, by dataset and model ("" if over all)."""
+    """HTML of a table, image of a figure or specification of a chart, by dataset and model ("" for all)."""
     downloads: Sequence[Download] = ()
     """The files of a table."""
 
@@ -123,7 +123,7 @@ def read_contents(
     anchors = {
         f"results/{block.product.stem()}": block.anchor for found in blocks.values() for block in found
     }
-    claims = read_rows(results / "tables" / "claims.csv")
+    claims = [] if grid.own_logits_only else read_rows(results / "tables" / "claims.csv")
     evidence = _evidence_files(results, claims, anchors)
     anchors |= {one.name: one.anchor for one in evidence}
     sources = Sources(results, settings)
@@ -152,19 +152,23 @@ def read_contents(
         code=code,
         blocks=blocks,
         evidence=evidence,
-        records={name: packed(results / "tables" / f"{name}.csv") for name in ("claims", "runs")},
+        records={
+            name: packed(results / "tables" / f"{name}.csv")
+            for name in ("runs", *(["claims"] if claims else []))
+        },
     )
 
 
 def report_html(contents: Contents) -> str:
     """Return the whole report as one HTML text that refers to no other file."""
-    return render("report.html", report=contents, pages=PAGES, sections=SECTIONS, runtime=chart_runtime())
+    pages = {name: title for name, title in PAGES.items() if contents.claims or name != "papers"}
+    return render("report.html", report=contents, pages=pages, sections=SECTIONS, runtime=chart_runtime())
 
 
 def _section_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
     """Return the products of each section in their order."""
     blocks: dict[str, list[Block]] = {section: [] for section in SECTIONS}
-    for product in sorted(layout.products(), key=lambda product: product.order):
+    for product in sorted(layout.reported(), key=lambda product: product.order):
         suffix, read = READERS[product.kind]
         stems = layout.stems(product)
         parts = {where: read(results / f"{stem}.{suffix}") for where, stem in stems.items()}

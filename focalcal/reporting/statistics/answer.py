@@ -7,7 +7,6 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS, Metric
 from focalcal.reporting.statistics.arena import (
-    LEADING,
     SECOND,
     Arena,
     Contestant,
@@ -16,6 +15,7 @@ from focalcal.reporting.statistics.arena import (
 )
 from focalcal.reporting.statistics.effects import IDENTICAL, MIXED, Effect
 from focalcal.reporting.statistics.families import (
+    LEADING,
     ORIGINS,
     TRAINED,
     FamilyEffect,
@@ -221,8 +221,8 @@ def _sure_answer(found: Sequence[FamilyEffect], noun: str) -> Answer:
     equal = f", the same in {total['ties']}" if total["ties"] else ""
     text = (
         f"FTS has the lower {metric} in {total['wins']} of {count_of(total['runs'], 'run')}{equal}. Beyond "
-        f"chance over test samples it is lower in {total['clear_wins']} and higher in {total['clear_losses']}. "
-        f"Verdicts are for these {noun}s."
+        f"chance over test samples it is lower in {total['clear_wins']} and higher in "
+        f"{total['clear_losses']}. Verdicts are for these {noun}s."
     )
     short = f"{count_of(total['settings'], noun)}, {count_of(total['runs'], 'run')}."
     return "How sure is that?", short, text

@@ -327,8 +327,10 @@ class TestAnswer:
         answers = {answer["question"]: (answer["short"], answer["text"]) for answer in card["answers"]}
         assert answers["Which calibrator?"] == (
             "Use focal temperature scaling (FTS).",
-            "FTS has the lowest log-loss of 3 calibrators on 1 network; its difference from TS is "
-            f"{MINUS}0.03000, lower on 1 of 1.",
+            (
+                "FTS has the lowest log-loss of 3 calibrators on 1 network; its difference from TS is "
+                f"{MINUS}0.03000, lower on 1 of 1."
+            ),
         )
         assert answers["FTS instead of TS?"] == (
             "Yes, FTS is better.",
@@ -336,8 +338,10 @@ class TestAnswer:
         )
         assert answers["How sure is that?"] == (
             "1 network, 1 run.",
-            "FTS has the lower log-loss in 1 of 1 run. Beyond chance over test samples it is lower in 1 and "
-            "higher in 0. Verdicts are for these networks.",
+            (
+                "FTS has the lower log-loss in 1 of 1 run. Beyond chance over test samples it is lower in 1 and "
+                "higher in 0. Verdicts are for these networks."
+            ),
         )
         assert answers["And by ECE?"] == (
             "",
