@@ -16,8 +16,8 @@ from focalcal.reporting.statistics.families import LEADING, ORIGINS, with_origin
     order=35,
     heading="All calibrators, best first",
     caption="Mean difference from temperature scaling over networks, calibrators in the order of their mean "
-    "rank by log-loss. Left of 0 a calibrator is better than TS. Bars are 95 % intervals for a new network of "
-    "this kind (Student's t over networks).",
+    "rank by log-loss. Left of 0 a calibrator is better than TS. Bars are 95 % intervals for a new network "
+    "of this kind (Student's t over networks).",
     inputs=("metrics", "runs"),
     unfolded=True,
     table="arena",

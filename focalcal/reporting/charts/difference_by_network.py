@@ -18,9 +18,9 @@ from focalcal.training.appearance import loss_label, loss_order
     section="answer",
     order=10,
     heading="Does FTS beat TS? Network by network",
-    caption="Difference from temperature scaling on test data, one row per network and training loss. Left of "
-    "0 the calibrator is better than TS. Bars are 95 % bootstrap intervals over test samples; a filled point "
-    "has an interval without 0. Points are means over n seeds.",
+    caption="Difference from temperature scaling on test data, one row per network and training loss. Left "
+    "of 0 the calibrator is better than TS. Bars are 95 % bootstrap intervals over test samples; a filled "
+    "point has an interval without 0. Points are means over n seeds.",
     inputs=("runs", "diagnostics"),
     unfolded=True,
     table="when_fts_pays",

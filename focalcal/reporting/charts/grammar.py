@@ -78,9 +78,7 @@ def to_json(chart: Chart, product: Product) -> str:
     chart = chart.properties(width="container", autosize=fitting, description=product.caption)
     made = chart.to_dict()
     made.pop("$schema")
-    text = json.dumps({**made, "config": CONFIG}, ensure_ascii=False, separators=(",", ":"))
-    # Names from data must not end the `script` element that holds the specification.
-    return text.replace("<", "\\u003c")
+    return json.dumps({**made, "config": CONFIG}, ensure_ascii=False, separators=(",", ":"))
 
 
 def tooltip(*columns: str, **formats: str) -> list[Any]:

@@ -15,7 +15,7 @@ from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.records.sources import SUCCEEDED, Sources, read_runs
 from focalcal.reporting.report.downloads import Download, packed
 from focalcal.reporting.report.images import InlineImage, read_image
-from focalcal.reporting.report.runtime import chart_runtime
+from focalcal.reporting.report.runtime import chart_runtime, read_chart
 from focalcal.reporting.statistics.answer import answer_card
 from focalcal.reporting.statistics.effects import sample_comparisons
 from focalcal.reporting.statistics.headline import headline
@@ -28,7 +28,7 @@ def read_text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-READERS = {"table": ("html", read_text), "figure": ("png", read_image), "chart": ("json", read_text)}
+READERS = {"table": ("html", read_text), "figure": ("png", read_image), "chart": ("json", read_chart)}
 """The format in which the report shows a product, and what reads it."""
 MOST_EVIDENCE_ROWS = 400
 """Longer files of evidence can be downloaded and are not shown."""
@@ -39,7 +39,7 @@ class Block:
     """A product under its heading, with one part for each dataset and model it is made for."""
 
     product: Product
-    parts: Mapping[str, str | InlineImage]
+    parts: Mapping[str, str | InlineImage | None]
     """HTML of a table, image of a figure or specification of a chart, by dataset and model ("" for all)."""
     downloads: Sequence[Download] = ()
     """The files of a table."""

@@ -141,7 +141,7 @@ def _effect_cell(effect: Effect, metric: Metric, words: Mapping[str, str] = WORD
         "difference": _points(effect.difference, metric),
         "interval": _range(effect.interval, metric),
         "verdict": words.get(effect.verdict, effect.verdict),
-        "clear": _clear_text(effect) if effect.verdict == MIXED else "",
+        "detail": _clear_text(effect) if effect.verdict == MIXED else "",
         "sign": SIGNS.get(effect.verdict, ""),
     }
 

@@ -163,19 +163,19 @@
     saveBlob(await new Response(stream).blob(), button.dataset.file);
   }));
   all("[data-image]").forEach((button) => button.addEventListener("click", () => {
-    const link = document.createElement("a");
-    link.href = button.closest("figure").querySelector("img").src;
-    link.download = button.dataset.image;
-    link.click();
+    const image = button.closest("figure").querySelector("img");
+    const canvas = Object.assign(document.createElement("canvas"), { width: image.naturalWidth, height: image.naturalHeight });
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    canvas.toBlob((blob) => saveBlob(blob, button.dataset.image));
   }));
 
-  // Charts: Vega-Lite draws one when it comes into view. Its choices are called like columns of its table.
+  // Charts: Vega draws one when it comes into view. Its choices are called like columns of its table.
   const drawChart = async (figure) => {
     const specification = JSON.parse(figure.querySelector("script").textContent);
-    const menus = specification.params.filter((parameter) => parameter.bind);
+    const menus = specification.signals.filter((signal) => signal.bind);
     const actions = { export: true, source: false, compiled: false, editor: false };
     const { view } = await window.vegaEmbed(figure.querySelector(".canvas"), specification,
-      { mode: "vega-lite", renderer: "svg", actions, downloadFileName: figure.id, bind: figure.querySelector(".choices"), logLevel: 1 });
+      { mode: "vega", renderer: "svg", actions, downloadFileName: figure.id, bind: figure.querySelector(".choices") });
     const table = document.getElementById(figure.dataset.table);
     const choose = () => table && table.dispatchEvent(new CustomEvent("choose",
       { detail: Object.fromEntries(menus.map((menu) => [menu.bind.name, view.signal(menu.name)])) }));

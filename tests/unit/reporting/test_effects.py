@@ -339,8 +339,8 @@ class TestAnswer:
         assert answers["How sure is that?"] == (
             "1 network, 1 run.",
             (
-                "FTS has the lower log-loss in 1 of 1 run. Beyond chance over test samples it is lower in 1 and "
-                "higher in 0. Verdicts are for these networks."
+                "FTS has the lower log-loss in 1 of 1 run. Beyond chance over test samples it is lower in 1 "
+                "and higher in 0. Verdicts are for these networks."
             ),
         )
         assert answers["And by ECE?"] == (

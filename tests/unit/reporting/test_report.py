@@ -28,6 +28,12 @@ BLOCKS = [
 ]
 SETTINGS = {"metric": "ece", "criterion": "ece"}
 EVIDENCE = "results/tables/late.csv, results/figures/each, results/theory/a.csv, results/tables/other.csv"
+CHART = {
+    "data": {"values": [{"a": 1}]},
+    "params": [{"name": "p", "bind": {"input": "select", "options": ["</script>"]}}],
+    "mark": "point",
+    "encoding": {"x": {"field": "a", "type": "quantitative"}},
+}
 CLAIM = {
     "id": "k24-x",
     "source": "K24 Sec. 1",
@@ -72,7 +78,7 @@ def made(tmp_path_factory):
         for suffix in ("csv", "tex"):
             (folder.results / f"{name}.{suffix}").write_text(f"{suffix} of {name}")
     (folder.results / "charts").mkdir()
-    (folder.results / "charts" / "live.json").write_text('{"params":[],"mark":"point"}')
+    (folder.results / "charts" / "live.json").write_text(json.dumps(CHART))
     (folder.results / "theory").mkdir()
     (folder.results / "theory" / "a.csv").write_text("gamma,bound\n1,<2>\n")
     for name in ("each/gauss-3/mlp", "each/gone/mlp", "early", "elsewhere", "gone", "data/gone"):
@@ -150,7 +156,9 @@ def test_files_can_be_saved_from_within_the_report(made):
 
 def test_a_chart_stands_in_the_report_with_its_table_and_what_draws_it(made):
     text = report_html(contents_of(made))
-    assert '<script type="application/json">{"params":[],"mark":"point"}</script>' in text
+    specification = json.loads(re.search(r'<script type="application/json">(.*?)</script>', text)[1])
+    assert specification["signals"][-1]["bind"]["options"] == ["</script>"]
+    assert specification["marks"]
     assert 'data-table="table-late"' in text
     assert '<a href="#tables/late">the table of these numbers</a>' in text
     assert "window.vegaEmbed" in text
