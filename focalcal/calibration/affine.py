@@ -172,8 +172,7 @@ def fit_coefficients(
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
     samples, classes = features.logs.shape
-    # Smaller blocks than usual, since the losses have many temporaries.
-    labels_of = [(rows, labels[rows]) for rows in row_blocks(samples, 4 * classes)]
+    labels_of = [(rows, labels[rows]) for rows in row_blocks(samples, classes)]
     shape = np.asarray(shape, dtype=np.float64)
 
     def unpacked(point: Array) -> tuple[Array, Array]:
