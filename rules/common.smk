@@ -88,6 +88,11 @@ def calibration_spec(wildcards):
     return spec_text(GRID.calibration_spec(run_of(wildcards)))
 
 
+def recommendation_spec(wildcards):
+    """Return everything that determines one run's recommended calibrator, besides its logits and code."""
+    return spec_text(GRID.recommendation_spec(run_of(wildcards)))
+
+
 def recovery_spec(wildcards):
     """Return everything that determines one run's posterior recovery, besides its input files and code."""
     return spec_text(GRID.recovery_spec(run_of(wildcards)))

@@ -55,6 +55,12 @@ class Method:
     """Whether overview, ranking and figures show it; the table of all scores shows every method."""
     compared_with: tuple[str, ...] = ("ts",)
     """Methods that the comparisons set it against."""
+    fixed: tuple[str, ...] = ()
+    """Parameters of its fits that are given, not fitted; the others count as its complexity."""
+    replaces: tuple[str, ...] = ()
+    """Methods with the same map and a search that costs more: a recommendation leaves them out."""
+    recommendable: bool = True
+    """Whether a recommendation may name it; not an adversary."""
 
     @property
     def name(self) -> str:

@@ -21,6 +21,7 @@ from focalcal.theory.psi import log_psi
     marker="d",
     criteria=("nll",),
     changes_predictions=True,
+    fixed=("starts", "uniform"),
 )
 @dataclass(eq=False)
 class IsotonicCalibration(LogLossCalibrator):

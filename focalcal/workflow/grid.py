@@ -119,6 +119,10 @@ class Grid:
         """Return the spec of one run's calibration."""
         return {"run": run.spec_with_gamma, **self._config["calibration"]}
 
+    def recommendation_spec(self, run: Run) -> dict[str, Any]:
+        """Return the spec of one run's recommendation, which is always by log-loss."""
+        return {name: value for name, value in self.calibration_spec(run).items() if name != "criteria"}
+
     def recovery_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's posterior recovery; human labels are an input file of its job."""
         return {"run": run.spec_with_gamma, "bins": self._config["recovery"]["bins"]}
