@@ -1,4 +1,4 @@
-# Every target sets up .venv if needed; the stamp makes that a no-op until requirements.txt changes.
+# Every target sets up .venv if needed; the stamp makes that a no-op until requirements.txt or pyproject.toml changes.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,7 +10,6 @@ SOURCES := Snakefile rules
 
 demo: $(STAMP)
 	$(BIN)/snakemake --cores all
-	@echo "The report: $(CURDIR)/results/report.html"
 
 # Three processes on two cores, since the cluster tests mostly wait.
 test: lint tools
@@ -44,8 +43,9 @@ bench: $(STAMP)
 clean:
 	rm -rf results/*/ results/report.html results/config.json logs .snakemake bench/results
 
-$(STAMP): requirements.txt
+$(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("focalcal needs Python >= 3.11; $(PYTHON) is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --requirement requirements.txt
+	$(BIN)/pip install --quiet --no-deps --editable .
 	touch $@

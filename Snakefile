@@ -20,12 +20,12 @@ include: "rules/reporting.smk"
 
 
 rule all:
-    """Everything: data, runs, calibration, recovery, theory, tables and figures."""
+    """Everything; theory is left out if only own logits are studied."""
     default_target: True
     input:
         rules.data_all.input,
         rules.train_all.input,
         rules.calibrate_all.input,
         rules.recover_all.input,
-        rules.theory_all.input,
+        [] if GRID.own_logits_only else rules.theory_all.input,
         rules.report_all.input,

@@ -38,6 +38,16 @@ CPU = torch.device("cpu")
 LOSSES = (
     *("focal-3", "flsd-53", "flsd-532", "focal-sched-532", "adafocal", "brier", "mmce", "ls-0.05"),
     *("focal-2+ls-0.1", "dual-focal-2", "inverse-focal-2", "proper-focal-3"),
+    *(
+        "flsd-7-0.15-4",
+        "mdca",
+        "focal-mdca-2",
+        "mbls-6",
+        "poly-2",
+        "logitnorm-0.04",
+        "focal-gra-3",
+        "bsce-gra",
+    ),
 )
 TARGETS = {
     "loop / bare": ("at least", 0.93),

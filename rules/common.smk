@@ -13,9 +13,19 @@ from focalcal.common import codehash
 from focalcal.common.errors import UserError
 from focalcal.reporting import products
 from focalcal.theory.settings import job_settings
-from focalcal.workflow import copied_results, environment, failures, orphaned_jobs
+from focalcal.training.catalogue import loss_file
+from focalcal.workflow import (
+    copied_results,
+    environment,
+    failures,
+    orphaned_jobs,
+    terminal,
+    titles,
+)
 from focalcal.workflow.grid import build_grid
+from snakemake.logging import logger
 
+titles.fill_in(config, workflow.overwrite_configfiles)
 try:
     GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
     if workflow.is_main_process:
@@ -28,6 +38,7 @@ except UserError as error:
 
 code_version = partial(codehash.code_version, ROOT)
 LAYOUT = products.Layout(GRID, GRID.human_labels)
+REPORT = "results/report.html"
 VOCABULARY = f"vocabulary={catalogue.fingerprint()}"
 
 
@@ -66,6 +77,12 @@ def data_files(wildcards):
 def training_spec(wildcards):
     """Return everything that determines one trained model, besides data and code."""
     return spec_text(GRID.training_spec(run_of(wildcards)))
+
+
+def loss_code(wildcards):
+    """Return digests of the file of a run's loss, as far as not every run depends on it."""
+    shared = set(code_version("workflow_scripts/train.py"))
+    return " ".join(sorted({*code_version(loss_file(wildcards.loss))} - shared))
 
 
 def training_threads(wildcards):
@@ -186,6 +203,22 @@ def whole_spec(wildcards):
     return spec_text(config)
 
 
+def asked_for_report():
+    """Return whether this invocation makes the report or finds it up to date."""
+    runs_jobs = workflow.executor_plugin is not None and not workflow.dryrun
+    return runs_jobs and any(job.rule.name == "report" for job in workflow.dag.jobs)
+
+
+def where_the_report_is():
+    """Return the last line of an invocation."""
+    return f"The report: {Path(REPORT).resolve()}" if asked_for_report() else ""
+
+
+# Jobs of a cluster run Snakemake, too; their output is a log.
+if workflow.is_main_process:
+    TERMINAL = terminal.attach(logger, workflow.output_settings, where_the_report_is)
+
+
 onstart:
     # Jobs that outlived a killed Snakemake would run a second time.
     if not workflow.local_exec:
@@ -194,12 +227,11 @@ onstart:
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(2)
+    if asked_for_report():
+        print(titles.replacement(Path(REPORT), config), end="", file=sys.stderr)
 
 
 onerror:
-    print(
-        failures.report(
-            workflow.scheduler.failed, on_cluster=not workflow.local_exec
-        ),
-        file=sys.stderr,
+    TERMINAL.failure = failures.report(
+        workflow.scheduler.failed, on_cluster=not workflow.local_exec
     )

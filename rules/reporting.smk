@@ -14,6 +14,8 @@ CURVE_FIGURES = LAYOUT.model_figures("one-dimensional")
 IMAGE_FIGURES = LAYOUT.model_figures("images")
 PUBLISHED = package_files("reporting/records/published/*.csv")
 CLAIMS = package_files("reporting/claims/published/*.yaml")
+# A report on the user's own logits alone is about them, not about the papers.
+LEDGER = [] if GRID.own_logits_only else ["results/tables/claims.csv"]
 
 
 rule aggregate:
@@ -378,11 +380,11 @@ rule report:
         metrics="results/tables/metrics.csv",
         runs="results/tables/runs.csv",
         diagnostics=collect("results/diagnostics/{run}.json", run=GRID.paths),
-        claims="results/tables/claims.csv",
+        claims=LEDGER,
         tables=LAYOUT.files(TABLES, "html"),
-        figures=LAYOUT.files(LAYOUT.products("figure"), "png"),
+        figures=LAYOUT.files(LAYOUT.reported("figure"), "png"),
     output:
-        report="results/report.html",
+        report=REPORT,
         config="results/config.json",
     log:
         "logs/report.log",
@@ -413,6 +415,6 @@ rule report_all:
     input:
         rules.aggregate.output,
         rules.tables.output,
-        LAYOUT.files(LAYOUT.products("figure")),
-        rules.claims.output,
+        LAYOUT.files(LAYOUT.reported("figure")),
+        LEDGER,
         rules.report.output,

@@ -23,6 +23,7 @@ rule train:
         runtime=1440,
     params:
         *code_version("workflow_scripts/train.py"),
+        loss=loss_code,
         spec=training_spec,
     shell:
         # The checkpoint is not an output: Snakemake deletes the outputs of a job that was stopped.

@@ -10,6 +10,8 @@ from pathlib import Path
 import yaml
 from snakemake.utils import update_config
 
+from focalcal.workflow import titles
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
     "Snakefile",
@@ -51,6 +53,7 @@ def merged_config(overlay=None):
     config = {}
     for name in names:
         update_config(config, yaml.safe_load((ROOT / name).read_text("utf-8")))
+    titles.fill_in(config, names[2:])
     return config
 
 

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import atomic_output, checksum, write_json
 from focalcal.data import prepared
+from focalcal.training.catalogue import loss_file
 from focalcal.training.checkpoint import CheckpointFile, CheckpointRefusedError
 from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.history import COLUMNS
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     device = choose_device(spec.recipe)
     configure_torch(spec.recipe, device)
     data = prepared.load_dataset(arguments.data, memory_map=True)
-    origin = provenance("workflow_scripts/train.py", PACKAGES)
+    origin = provenance("workflow_scripts/train.py", PACKAGES, loss_file(spec.loss))
     run_identity = {"spec": arguments.spec, "data_checksum": checksum(arguments.data)}
     checkpoint = CheckpointFile(arguments.checkpoint, run_identity | {"code": origin["code"]})
     trainer = Trainer(spec, data, device)
@@ -45,13 +46,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     except CheckpointRefusedError as error:
         LOGGER.warning("checkpoint refused: %s; training starts from the beginning", error)
         saved = None
-    label = f"{spec.dataset} {spec.model} {spec.loss} seed {spec.seed}"
     try:
         result = trainer.run(
             checkpoint,
             resume=saved,
             should_stop=lambda: bool(received),
-            on_epoch=EpochProgress(label, saved.values["epoch"] if saved else 0),
+            on_epoch=EpochProgress(saved.values["epoch"] if saved else 0),
         )
     except TrainingInterruptedError as error:
         LOGGER.warning("%s", error)

@@ -3,10 +3,10 @@
 Each class has coefficients that multiply features of a sample and add up to that class's score. `PerClass`
 has two features per class, its log-probability and 1, so that the scores are `slope * log p + intercept`.
 `Matrix` gives every class all log-probabilities and 1. The scores are linear in the coefficients, so the
-log-loss of their softmax is convex. `minimise` runs L-BFGS in coordinates in which the Hessian at the start
-has identity blocks on its diagonal, one per class: log-probabilities are strongly correlated, and without
-this change matrix scaling of a 10-class network takes 30 times as many steps. Samples pass in blocks of rows,
-so that memory does not grow with anything but the features.
+log-loss of their softmax is convex. `fit_coefficients` runs L-BFGS in coordinates in which the Hessian at the
+start has identity blocks on its diagonal, one per class: log-probabilities are strongly correlated, and
+without this change matrix scaling of a 10-class network takes 60 times as many evaluations. Samples pass in
+blocks of rows, so that temporaries stay small.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Minimum:
+class Solution:
     """Coefficients (k, f) and shape parameters (s,) of the smallest penalised loss, and its cost."""
 
     coefficients: Array
@@ -150,7 +150,7 @@ def softmax_loss(scores: Array, labels: NDArray[np.int64], shape: Array) -> tupl
     return float(np.sum(np.log(sums) - of_labels)), scores, shape
 
 
-def minimise(
+def fit_coefficients(
     features: PerClass | Matrix,
     labels: NDArray[np.int64],
     start: Array,
@@ -161,7 +161,7 @@ def minimise(
     shape: ArrayLike = (),
     shape_bounds: tuple[float, float] = (-np.inf, np.inf),
     least_decrease: float = LEAST_DECREASE,
-) -> Minimum:
+) -> Solution:
     """Return the smallest mean loss plus `sum(penalty * (coefficients - centre)**2)`.
 
     `start`, `penalty` and `centre` have the shape (k, f) of the coefficients. The shape parameters of the
@@ -213,7 +213,7 @@ def minimise(
     # Status 2 is a line search that rounding ended, which happens at the minimum.
     if found.status == 1:
         raise FloatingPointError(f"the log-loss has no minimum within {LARGEST_STEP_COUNT} steps of L-BFGS")
-    return Minimum(*unpacked(found.x), int(found.nfev))
+    return Solution(*unpacked(found.x), int(found.nfev))
 
 
 def _whitening(features: PerClass | Matrix, start: Array, penalty: Array) -> Array:

@@ -7,9 +7,9 @@ from focalcal.calibration.affine import (
     LEAST_DECREASE,
     AffineCalibrator,
     Matrix,
-    Minimum,
+    Solution,
+    fit_coefficients,
     log_probabilities,
-    minimise,
 )
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.objective import Objective
@@ -77,9 +77,9 @@ def _minimum(
     start: NDArray[np.float64],
     strength: float,
     least_decrease: float,
-) -> Minimum:
+) -> Solution:
     penalty = odir_penalty(len(start), strength)
-    return minimise(Matrix(logs), labels, start, penalty, least_decrease=least_decrease)
+    return fit_coefficients(Matrix(logs), labels, start, penalty, least_decrease=least_decrease)
 
 
 def _best_strength(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.affine import AffineCalibrator, Array, PerClass, log_probabilities, minimise
+from focalcal.calibration.affine import AffineCalibrator, Array, PerClass, fit_coefficients, log_probabilities
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.scaling import neutral, structured_penalty
@@ -60,7 +60,7 @@ class _FocalVector(AffineCalibrator):
     ) -> Fit:
         """Return the fit of gamma and coefficients from `start`; `others` are parameters that stay fixed."""
         lowest = max(min(self.gammas), LOWEST_GAMMA)
-        found = minimise(
+        found = fit_coefficients(
             features,
             objective.labels,
             start,

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.affine import AffineCalibrator, Matrix, PerClass, log_probabilities, minimise
+from focalcal.calibration.affine import (
+    AffineCalibrator,
+    Matrix,
+    PerClass,
+    fit_coefficients,
+    log_probabilities,
+)
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.search import Fit, best_temperature
@@ -22,7 +28,7 @@ class _PlainScaling(AffineCalibrator):
     def _search(self, objective: Objective) -> Fit:
         features = self.features(log_probabilities(objective.logits))
         start = neutral(features) / best_temperature(objective).parameters["temperature"]
-        found = minimise(features, objective.labels, start, np.zeros_like(start))
+        found = fit_coefficients(features, objective.labels, start, np.zeros_like(start))
         return Fit({"coefficients": found.coefficients}, evaluations=found.evaluations)
 
 
@@ -52,7 +58,7 @@ class VectorScaling(_PlainScaling):
     label="MS",
     full_label="matrix scaling (MS)",
     color="yellow",
-    marker="1",
+    marker="s",
     criteria=("nll",),
     changes_predictions=True,
     most_classes=30,
@@ -89,7 +95,7 @@ class _StructuredScaling(AffineCalibrator):
         )
         start = neutral(features)
         penalty = structured_penalty(features)
-        found = minimise(features, objective.labels, start, penalty, centre=start)
+        found = fit_coefficients(features, objective.labels, start, penalty, centre=start)
         return Fit(
             {**scaling.parameters, "uniform": uniform, "coefficients": found.coefficients},
             evaluations=scaling.evaluations + found.evaluations,

@@ -109,15 +109,27 @@ def line_search(
     slope = (end - start) / (second - first)
     walk = np.linspace(min(gammas), max(gammas), len(temperatures))
     points = np.clip(start + slope * (walk - first), temperatures[0], temperatures[-1])
-    scores = objective.points(walk, points)[criterion]
-    best = _argmin(scores, criterion)
-    on_line = Fit(
-        {"gamma": float(walk[best]), "temperature": float(points[best])},
-        score=float(scores[best]),
-        boundaries=boundaries_hit(gamma=(walk[best], walk), temperature=(points[best], temperatures)),
-    )
+    on_line = best_of_points(objective, criterion, walk, points, temperatures)
     chosen = min((low, high, on_line), key=lambda fit: fit.score)
     return replace(chosen, evaluations=3 * len(temperatures))
+
+
+def best_of_points(
+    objective: Objective,
+    criterion: str,
+    gammas: NDArray[np.float64],
+    points: NDArray[np.float64],
+    temperatures: NDArray[np.float64],
+) -> Fit:
+    """Return the best of the pairs (gammas[i], points[i]); `temperatures` is the range the points lie in."""
+    scores = objective.points(gammas, points)[criterion]
+    best = _argmin(scores, criterion)
+    return Fit(
+        {"gamma": float(gammas[best]), "temperature": float(points[best])},
+        score=float(scores[best]),
+        evaluations=len(gammas),
+        boundaries=boundaries_hit(gamma=(gammas[best], gammas), temperature=(points[best], temperatures)),
+    )
 
 
 def _line_gammas(gammas: Sequence[float]) -> tuple[float, float]:

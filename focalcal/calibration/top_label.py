@@ -64,10 +64,10 @@ class TopVersusAll(LogLossCalibrator, FocalMap):
 
 @calibrator(
     id="constant",
-    label="Constant (adversary)",
-    full_label="constant confidence (an adversary: a small ECE without information)",
-    color="grey",
-    marker="_",
+    label="Adversary",
+    full_label="constant confidence (an adversary of ECE)",
+    color="black",
+    marker="v",
     criteria=("nll",),
     recommendable=False,
 )

@@ -122,6 +122,7 @@ class Layout:
 
     def __init__(self, grid: "Grid", human: Collection[str] = ()) -> None:
         self._runs = list(grid)
+        self._own_logits_only = grid.own_logits_only
         self._specs = {dataset: grid.data_spec(dataset) for dataset in grid.datasets}
         self.dataset_models = sorted({f"{run.dataset}/{run.model}" for run in self._runs})
         trained = {f"{run.dataset}/{run.model}" for run in self._runs if run.imported is None}
@@ -149,6 +150,10 @@ class Layout:
             and scope in {None, product.scope}
             and self.applies(product)
         ]
+
+    def reported(self, kind: str | None = None) -> list[Product]:
+        """Return the products that the report shows: all, without theory if only own logits are studied."""
+        return [p for p in self.products(kind) if not (self._own_logits_only and p.stage == "theory")]
 
     def model_figures(self, when: str) -> list[Product]:
         """Return the figures made for each dataset and model under a condition: one job draws them."""

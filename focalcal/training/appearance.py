@@ -13,8 +13,10 @@ GAMMA = "\N{GREEK SMALL LETTER GAMMA}"
 LABELS = {
     "ce": "Cross-entropy",
     "focal": "Focal",
+    "focal-p0": "Focal",
     "flsd-53": "FLSD-53",
     "flsd-532": "FLSD-532",
+    "flsd": "FLSD",
     "focal-sched-532": "Focal scheduled 5-3-2",
     "focal-sched-531": "Focal scheduled 5-3-1",
     "adafocal": "AdaFocal",
@@ -25,8 +27,23 @@ LABELS = {
     "dual-focal": "Dual focal",
     "inverse-focal": "Inverse focal",
     "proper-focal": "Proper focal",
+    "mdca": "MDCA",
+    "focal-mdca": "Focal + MDCA",
+    "mbls": "MbLS",
+    "poly": "Poly-1",
+    "logitnorm": "LogitNorm",
+    "focal-gra": "Focal-GRA",
+    "bsce-gra": "BSCE-GRA",
 }
 """Families by name; a family that is not listed is called by its id."""
+SYMBOLS = {
+    "gamma": GAMMA,
+    "p0": "p\N{SUBSCRIPT ZERO}",
+    "epsilon": "\N{GREEK SMALL LETTER EPSILON}",
+    "margin": "m",
+    "temperature": "\N{GREEK SMALL LETTER TAU}",
+}
+"""What the number of an id is called in labels."""
 
 VARYING_GAMMA = f"Focal, varying {GAMMA}"
 FAMILIES = {
@@ -71,10 +88,14 @@ def loss_label(loss: str) -> str:
     if parsed is None:
         return loss
     name = LABELS.get(parsed.kind, parsed.kind)
-    if parsed.gamma is not None:
-        name = f"{name} {GAMMA} = {parsed.gamma:g}"
-        return f"{name}, smoothing {parsed.epsilon:g}" if parsed.epsilon else name
-    return f"{name} {parsed.epsilon:g}" if parsed.epsilon else name
+    if LOSSES[parsed.kind].has_steps:
+        return f"{name} {loss.removeprefix(f'{parsed.kind}-')}"
+    if parsed.number is None:
+        return name
+    if parsed.kind == "ls":
+        return f"{name} {parsed.epsilon:g}"
+    name = f"{name} {SYMBOLS[LOSSES[parsed.kind].number]} = {parsed.number:g}"
+    return f"{name}, smoothing {parsed.epsilon:g}" if parsed.epsilon else name
 
 
 def loss_family(loss: str) -> str:
@@ -87,11 +108,11 @@ def loss_family(loss: str) -> str:
 
 
 def loss_order(loss: str) -> tuple[int, float, float, str]:
-    """Return a sort key: the catalogue's order of families, gamma, smoothing; unknown losses last."""
+    """Return a sort key: the catalogue's order of families, number, smoothing; unknown losses last."""
     parsed = known_loss(loss)
     if parsed is None:
         return len(LOSSES), 0.0, 0.0, loss
-    return list(LOSSES).index(parsed.kind), parsed.gamma or 0.0, parsed.epsilon, loss
+    return list(LOSSES).index(parsed.kind), parsed.number or 0.0, parsed.epsilon, loss
 
 
 def is_smoothed(loss: str) -> bool:

@@ -1,59 +1,62 @@
 """Every loss and every model by name, using only the standard library.
 
-The workflow reads this module to check a config and to name paths; the implementations are in
-`focalcal.training.losses` and `focalcal.training.models`. A new loss is one function there and one line in
-`LOSSES`; a new model is one function, named in `BUILDERS` beside it, and one line in `MODELS`.
+The workflow reads this module to check a config and to name paths. A loss is a function in a file of this
+folder, with a declaration above it that states every fact the workflow needs; the declarations are read
+without importing torch. A run depends on the file of its own loss, so a loss in a new file trains no other
+run again. A new model is one function, named in `BUILDERS` beside it, and one line in `MODELS`.
 """
 
+import math
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
+from focalcal.common.declarations import declare, read_declarations
 from focalcal.common.errors import UserError
+
+loss = declare
+"""Declares a function `(logits, labels, context)` as a loss; the facts are `id` and fields of `LossKind`."""
 
 
 @dataclass(frozen=True)
 class LossKind:
     """What the workflow needs to know about one family of losses."""
 
+    module: str
+    """Dotted name of the module that declares it."""
     function: str
-    """Name of the function in `focalcal.training.losses`."""
+    """Name of its function there."""
     description: str
     number: str | None = None
-    """The meaning of the number at the end of the id: "gamma", "epsilon", or None if it has no number."""
+    """The meaning of the number at the end of the id, such as "gamma"; None if it has no number."""
     bounds: tuple[float, float] = (0.0, float("inf"))
     """The smallest allowed number and the exclusive upper bound."""
     risk_gamma: float | None = None
     """Gamma of the focal loss this family minimises if the id has none: 0 for proper losses."""
+    is_focal: bool = False
+    """Whether it is the focal loss of the id's gamma, so that Psi of that gamma recovers the posterior."""
     gammas: tuple[float, ...] = ()
     """Gammas of the stages of a sample-dependent or scheduled loss."""
+    thresholds: tuple[float, ...] = ()
+    """True-class probabilities at which a sample-dependent gamma changes."""
+    has_steps: bool = False
+    """Whether the id lists gammas with thresholds between them, as in `flsd-5-0.2-3`."""
     reduction: str | None = None
     """The only reduction this loss is defined with; None leaves the choice to the recipe."""
     smoothable: bool = False
     """Whether `+ls-EPSILON` may follow the id."""
 
 
+_FOLDER = Path(__file__).parent
 LOSSES = {
-    "ce": LossKind("cross_entropy", "cross-entropy", risk_gamma=0.0),
-    "focal": LossKind("focal", "focal loss with a fixed gamma", number="gamma", smoothable=True),
-    "flsd-53": LossKind("focal_sample_dependent", "M20: gamma 5 for p < 0.2, else 3", gammas=(5.0, 3.0)),
-    "flsd-532": LossKind(
-        "focal_sample_dependent", "M20: gamma 5 for p < 0.2, 3 for p < 0.5, else 2", gammas=(5.0, 3.0, 2.0)
-    ),
-    "focal-sched-532": LossKind("focal_scheduled", "M20: gamma 5, then 3, then 2", gammas=(5.0, 3.0, 2.0)),
-    "focal-sched-531": LossKind("focal_scheduled", "M20: gamma 5, then 3, then 1", gammas=(5.0, 3.0, 1.0)),
-    "adafocal": LossKind("adafocal", "gamma of each confidence bin follows its calibration gap"),
-    "brier": LossKind("brier_loss", "squared error of the probabilities", risk_gamma=0.0, reduction="mean"),
-    "mmce": LossKind("mmce", "cross-entropy + 2 MMCE, weighted, as in its paper"),
-    "mmce-authors": LossKind("mmce_authors", "cross-entropy + 2 MMCE, as in the released code"),
-    "ls": LossKind(
-        "label_smoothing", "cross-entropy on smoothed labels", "epsilon", (0.0, 1.0), risk_gamma=0.0
-    ),
-    "dual-focal": LossKind("dual_focal", "weight (1 - p_true + p_next)^gamma", number="gamma"),
-    "inverse-focal": LossKind("inverse_focal", "weight (1 + p_true)^gamma", number="gamma"),
-    "proper-focal": LossKind(
-        "proper_focal", "the proper part of the focal loss (K24)", "gamma", (0.0, 20.0), risk_gamma=0.0
-    ),
+    found.facts["id"]: LossKind(
+        module=f"focalcal.training.{found.path.stem}",
+        function=found.name,
+        **{name: value for name, value in found.facts.items() if name != "id"},
+    )
+    for found in read_declarations(_FOLDER, "loss")
 }
+"""Every family of losses by its id, in the order of files and declarations."""
 
 MODELS = {
     "mlp": "C21's three-layer perceptron, for features or small images",
@@ -72,7 +75,8 @@ TIMM_PREFIX = "timm:"
 TIMM_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)?")
 
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,2})(\.[0-9]{0,5}[1-9])?")
-_SMOOTHING = "+ls-"
+_LABEL_SMOOTHING = "ls"
+_SMOOTHING = f"+{_LABEL_SMOOTHING}-"
 
 
 @dataclass(frozen=True)
@@ -81,24 +85,55 @@ class ParsedLoss:
 
     id: str
     kind: str
+    number: float | None = None
+    """The number in the id; its family says what it means."""
     gamma: float | None = None
-    """The number in the id of a loss with a gamma, else None."""
+    """The fixed gamma of the loss, None if it has none."""
     epsilon: float = 0.0
     """Label smoothing; 0 for hard labels."""
+    gammas: tuple[float, ...] = ()
+    """Gammas of the stages of a sample-dependent or scheduled loss."""
+    thresholds: tuple[float, ...] = ()
+    """True-class probabilities at which a sample-dependent gamma changes."""
 
 
 def parse_loss(loss_id: str) -> ParsedLoss:
-    """Return the parts of a loss id such as `focal-2`, `flsd-53`, `ls-0.05` or `focal-2+ls-0.1`."""
+    """Return the parts of a loss id such as `focal-2`, `flsd-5-0.2-3`, `ls-0.05` or `focal-2+ls-0.1`."""
     base, plus, smoothing = loss_id.partition(_SMOOTHING)
-    kind, number = _split_number(base, loss_id)
+    kind, numbers = _split_numbers(base, loss_id)
     family = LOSSES[kind]
-    gamma = number if family.number == "gamma" else None
-    if not plus:
-        return ParsedLoss(loss_id, kind, gamma, number if family.number == "epsilon" else 0.0)
-    if not family.smoothable:
+    if plus and not family.smoothable:
         allowed = ", ".join(name for name, entry in LOSSES.items() if entry.smoothable)
         raise UserError(f"loss {loss_id!r}: {_SMOOTHING}EPSILON may only follow {allowed}")
-    return ParsedLoss(loss_id, kind, gamma, _number(smoothing, LOSSES["ls"], loss_id))
+    if family.has_steps:
+        return ParsedLoss(loss_id, kind, gammas=numbers[0::2], thresholds=numbers[1::2])
+    number = numbers[0] if numbers else None
+    gamma = number if family.number == "gamma" else None
+    if family.number == "p0":
+        gamma = gamma_of_crossing(number)
+    epsilon = number if kind == _LABEL_SMOOTHING else 0.0
+    if plus:
+        epsilon = _number(smoothing, LOSSES[_LABEL_SMOOTHING], loss_id)
+    return ParsedLoss(loss_id, kind, number, gamma, epsilon, family.gammas, family.thresholds)
+
+
+def gamma_of_crossing(p0: float) -> float:
+    """Return the gamma > 0 whose focal loss has cross-entropy's gradient at p0, 0 < p0 < 1/2 (M20 Prop. 2).
+
+    `theory.thresholds.gamma_star` evaluates the closed form, which needs SciPy; this bisection does not.
+    """
+    log_rest, ratio = math.log1p(-p0), -p0 * math.log(p0) / (1 - p0)
+    low, high = 0.0, 2.0
+    while log_rest + math.log1p(high * ratio) / high > 0:
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if log_rest + math.log1p(middle * ratio) / middle > 0 else (low, middle)
+    return high
+
+
+def loss_file(loss_id: str) -> str:
+    """Return the path, from the root of the repository, of the file that declares a loss."""
+    return f"{LOSSES[parse_loss(loss_id).kind].module.replace('.', '/')}.py"
 
 
 def known_loss(loss_id: str) -> ParsedLoss | None:
@@ -118,7 +153,8 @@ def training_gamma(loss_id: str) -> float | None:
     parsed = known_loss(loss_id)
     if parsed is None:
         return None
-    return parsed.gamma if parsed.kind == "focal" else LOSSES[parsed.kind].risk_gamma
+    family = LOSSES[parsed.kind]
+    return parsed.gamma if family.is_focal else family.risk_gamma
 
 
 def check_model(model_id: str) -> str:
@@ -132,33 +168,61 @@ def check_model(model_id: str) -> str:
 
 def loss_grammar() -> str:
     """Return the allowed loss ids in one line, for messages: `ce, focal-GAMMA, ...`."""
-    names = [
-        name if entry.number is None else f"{name}-{entry.number.upper()}" for name, entry in LOSSES.items()
-    ]
     smoothable = [f"{name}-GAMMA{_SMOOTHING}EPSILON" for name, entry in LOSSES.items() if entry.smoothable]
-    return ", ".join(names + smoothable)
+    return ", ".join([_spelling(name, entry) for name, entry in LOSSES.items()] + smoothable)
 
 
-def _split_number(base: str, loss_id: str) -> tuple[str, float | None]:
-    """Return the family of `base` and its number; the longest family name wins (`focal-sched-532`)."""
-    if base in LOSSES and LOSSES[base].number is None:
-        return base, None
+def _spelling(name: str, family: LossKind) -> str:
+    """Return how the ids of a family are written."""
+    if family.has_steps:
+        return f"{name}-GAMMA-P-GAMMA..."
+    return name if family.number is None else f"{name}-{family.number.upper()}"
+
+
+def _split_numbers(base: str, loss_id: str) -> tuple[str, tuple[float, ...]]:
+    """Return the family of `base` and its numbers; the longest family name wins (`focal-sched-532`)."""
+    if base in LOSSES and LOSSES[base].number is None and not LOSSES[base].has_steps:
+        return base, ()
     kind, _, digits = base.rpartition("-")
     if kind in LOSSES and LOSSES[kind].number is not None:
-        return kind, _number(digits, LOSSES[kind], loss_id)
+        return kind, (_number(digits, LOSSES[kind], loss_id),)
+    kind, *parts = base.split("-")
+    if kind in LOSSES and LOSSES[kind].has_steps and len(parts) > 1:
+        return kind, _steps(parts, loss_id)
     raise UserError(f"unknown loss {loss_id!r}; allowed: {loss_grammar()}")
 
 
-def _number(digits: str, family: LossKind, loss_id: str) -> float:
-    """Return the number in an id; only its shortest spelling is accepted, so that one loss has one path."""
-    if not _NUMBER.fullmatch(digits):
+def _steps(parts: list[str], loss_id: str) -> tuple[float, ...]:
+    """Return the gammas of an id and the thresholds between them; raise UserError if they are not."""
+    numbers = tuple(_plain_number(part, "a gamma or threshold", loss_id) for part in parts)
+    gammas, thresholds = numbers[0::2], numbers[1::2]
+    if len(numbers) % 2 == 0 or list(thresholds) != sorted({*thresholds} - {0.0}) or thresholds[-1] >= 1:
         raise UserError(
-            f"loss {loss_id!r}: {digits!r} is not a plain number below 1000 for {family.number} "
-            "(write 2 or 0.5, not 2.0, .5 or 1e1, and at most six decimals)"
+            f"loss {loss_id!r}: between each two gammas stands the probability at which the second begins; "
+            "allowed: probabilities that increase from above 0 to below 1, such as flsd-5-0.2-3"
         )
+    for name, family in LOSSES.items():
+        if family.thresholds and (family.gammas, family.thresholds) == (gammas, thresholds):
+            raise UserError(f"loss {loss_id!r} is called {name!r}; write that, so that one loss has one path")
+    return numbers
+
+
+def _number(digits: str, family: LossKind, loss_id: str) -> float:
+    """Return the number in an id; raise UserError unless it is within its family's bounds."""
+    number = _plain_number(digits, str(family.number), loss_id)
     low, high = family.bounds
-    if not low <= float(digits) < high:
+    if not low <= number < high:
         raise UserError(
             f"loss {loss_id!r}: {family.number} {digits} must be at least {low:g} and below {high:g}"
+        )
+    return number
+
+
+def _plain_number(digits: str, meaning: str, loss_id: str) -> float:
+    """Return a number of an id; only its shortest spelling is accepted, so that one loss has one path."""
+    if not _NUMBER.fullmatch(digits):
+        raise UserError(
+            f"loss {loss_id!r}: {digits!r} is not a plain number below 1000 for {meaning} "
+            "(write 2 or 0.5, not 2.0, .5 or 1e1, and at most six decimals)"
         )
     return float(digits)

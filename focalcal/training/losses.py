@@ -1,5 +1,6 @@
-"""Every training loss: one value per sample from logits and labels; the recipe chooses sum or mean.
+"""The losses of M20, K24 and C21 and those close to them; `losses_after_m20` has further ones.
 
+A loss is one value per sample from logits and labels; the recipe chooses sum or mean.
 Each public loss takes float logits (n, K), int64 labels (n,) and the `LossContext` of the run, and returns
 (n,) values. All are vectorised and have finite values and gradients for every finite float32 logit: they work
 on log-softmax, take log(1 - p) from the log-sum-exp of the *other* classes, and give the gradients of the
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from focalcal.training.adafocal import AdaFocal
+from focalcal.training.catalogue import loss
 from focalcal.training.mmce import mmce_penalty
 from focalcal.training.proper import proper_focal_values
 
@@ -28,11 +30,14 @@ _LOG_FLOOR = -1e30
 class LossContext:
     """Parameters and state of a loss besides logits and labels."""
 
+    number: float | None = None
+    """The number in the loss id; the family says what it means."""
     gamma: float | None = None
     epsilon: float = 0.0
+    """Label smoothing."""
     gammas: tuple[float, ...] = ()
     """Gammas of the stages of a sample-dependent or scheduled loss."""
-    thresholds: tuple[float, ...] = (0.2, 0.5)
+    thresholds: tuple[float, ...] = ()
     """True-class probabilities at which a sample-dependent gamma changes (M20: 0.19; its code: 0.2)."""
     milestones: tuple[int, ...] = (100, 250)
     """Epochs (counted from 0) at which a scheduled gamma changes (M20)."""
@@ -41,13 +46,23 @@ class LossContext:
 
 
 LossFunction = Callable[[Tensor, Tensor, LossContext], Tensor]
+Terms = Callable[..., tuple[Tensor, Tensor]]
 
 
+@loss(id="ce", description="cross-entropy", risk_gamma=0.0)
 def cross_entropy(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
     """Return -log p_true, (n,)."""
-    return _TrueClassLoss.apply(logits, labels, _cross_entropy_terms, 0.0)
+    return true_class_loss(logits, labels, _cross_entropy_terms, 0.0)
 
 
+@loss(id="focal", description="focal loss with a fixed gamma", number="gamma", is_focal=True, smoothable=True)
+@loss(
+    id="focal-p0",
+    description="focal loss whose gradient equals cross-entropy's at probability p0 (M20 Prop. 2)",
+    number="p0",
+    bounds=(0.05, 0.5),
+    is_focal=True,
+)
 def focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return the focal loss -sum_k v_k (1 - p_k)^gamma log p_k, (n,) (C21 Eq. 5).
 
@@ -58,15 +73,25 @@ def focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     return _focal(logits, labels, context.gamma)
 
 
+@loss(id="flsd-53", description="M20: gamma 5 for p < 0.2, else 3", gammas=(5.0, 3.0), thresholds=(0.2,))
+@loss(
+    id="flsd-532",
+    description="M20: gamma 5 for p < 0.2, 3 for p < 0.5, else 2",
+    gammas=(5.0, 3.0, 2.0),
+    thresholds=(0.2, 0.5),
+)
+@loss(id="flsd", description="M20 with any gammas and the probabilities between them", has_steps=True)
 def focal_sample_dependent(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return the focal loss whose gamma falls as p_true passes the thresholds, (n,) (M20 section 5)."""
     probability = true_class_probability(logits, labels)
     gamma = torch.full_like(probability, context.gammas[0])
-    for threshold, value in zip(context.thresholds, context.gammas[1:], strict=False):
+    for threshold, value in zip(context.thresholds, context.gammas[1:], strict=True):
         gamma = torch.where(probability < threshold, gamma, value)
-    return _TrueClassLoss.apply(logits, labels, _focal_terms, gamma)
+    return true_class_loss(logits, labels, _focal_terms, gamma)
 
 
+@loss(id="focal-sched-532", description="M20: gamma 5, then 3, then 2", gammas=(5.0, 3.0, 2.0))
+@loss(id="focal-sched-531", description="M20: gamma 5, then 3, then 1", gammas=(5.0, 3.0, 1.0))
 def focal_scheduled(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return the focal loss with the gamma of the epoch's stage, (n,) (M20 section 5)."""
     return _focal(logits, labels, scheduled_gamma(context))
@@ -77,20 +102,50 @@ def scheduled_gamma(context: LossContext) -> float:
     return context.gammas[sum(context.epoch >= milestone for milestone in context.milestones)]
 
 
+@loss(id="adafocal", description="gamma of each confidence bin follows its calibration gap")
 def adafocal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return the AdaFocal loss, (n,): focal where the bin's gamma is positive, inverse focal where negative.
 
     Ghosh et al. 2022, Eqs 4-6: the gamma of the confidence bin that contains p_true.
     """
     gamma = context.adafocal.lookup(true_class_probability(logits, labels))
-    return _TrueClassLoss.apply(logits, labels, _signed_focal_terms, gamma)
+    return true_class_loss(logits, labels, _signed_focal_terms, gamma)
 
 
-def inverse_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return -(1 + p_true)^gamma log p_true, (n,) (Wang, Feng and Zhang 2021)."""
-    return _TrueClassLoss.apply(logits, labels, _inverse_focal_terms, context.gamma)
+@loss(id="brier", description="squared error of the probabilities", risk_gamma=0.0, reduction="mean")
+def brier_loss(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
+    """Return sum_k (p_k - [k = label])^2, (n,)."""
+    probs = torch.softmax(logits, dim=1)
+    return (probs - torch.nn.functional.one_hot(labels, logits.shape[1])).square().sum(dim=1)
 
 
+@loss(id="mmce", description="cross-entropy + 2 MMCE, weighted, as in its paper")
+def mmce(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return cross-entropy + 2 MMCE_w, (n,), so that the sum is N (mean CE + 2 MMCE_w) (M20 App. D)."""
+    penalty = mmce_penalty(logits, labels, variant="paper")
+    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
+
+
+@loss(id="mmce-authors", description="cross-entropy + 2 MMCE, as in the released code")
+def mmce_authors(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return `mmce` with the extra division by squared counts of the released code, (n,)."""
+    penalty = mmce_penalty(logits, labels, variant="authors")
+    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
+
+
+@loss(
+    id="ls",
+    description="cross-entropy on smoothed labels",
+    number="epsilon",
+    bounds=(0.0, 1.0),
+    risk_gamma=0.0,
+)
+def label_smoothing(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return the cross-entropy to (1 - epsilon) one-hot + epsilon / K, (n,)."""
+    return _SmoothedFocal.apply(logits, labels, 0.0, context.epsilon)
+
+
+@loss(id="dual-focal", description="weight (1 - p_true + p_next)^gamma", number="gamma")
 def dual_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return -(1 - p_true + p_next)^gamma log p_true, (n,) (Tao, Dong and Xu 2023).
 
@@ -106,6 +161,19 @@ def dual_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     return -torch.exp(context.gamma * log_weight) * log_true[:, 0]
 
 
+@loss(id="inverse-focal", description="weight (1 + p_true)^gamma", number="gamma")
+def inverse_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return -(1 + p_true)^gamma log p_true, (n,) (Wang, Feng and Zhang 2021)."""
+    return true_class_loss(logits, labels, _inverse_focal_terms, context.gamma)
+
+
+@loss(
+    id="proper-focal",
+    description="the proper part of the focal loss (K24)",
+    number="gamma",
+    bounds=(0.0, 20.0),
+    risk_gamma=0.0,
+)
 def proper_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return the proper part L* of the focal loss, (n,): focal loss of Psi^-1(softmax) (K24 Prop. 4)."""
     if context.gamma == 0:
@@ -113,27 +181,13 @@ def proper_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor
     return proper_focal_values(logits, labels, context.gamma)
 
 
-def brier_loss(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
-    """Return sum_k (p_k - [k = label])^2, (n,)."""
-    probs = torch.softmax(logits, dim=1)
-    return (probs - torch.nn.functional.one_hot(labels, logits.shape[1])).square().sum(dim=1)
+def true_class_loss(logits: Tensor, labels: Tensor, terms: Terms, parameter: Tensor | float = 0.0) -> Tensor:
+    """Return a loss f(log p_true), (n,), of which `terms` gives the value and the derivative.
 
-
-def label_smoothing(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return the cross-entropy to (1 - epsilon) one-hot + epsilon / K, (n,)."""
-    return _SmoothedFocal.apply(logits, labels, 0.0, context.epsilon)
-
-
-def mmce(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return cross-entropy + 2 MMCE_w, (n,), so that the sum is N (mean CE + 2 MMCE_w) (M20 App. D)."""
-    penalty = mmce_penalty(logits, labels, variant="paper")
-    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
-
-
-def mmce_authors(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return `mmce` with the extra division by squared counts of the released code, (n,)."""
-    penalty = mmce_penalty(logits, labels, variant="authors")
-    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
+    The derivative is with respect to log p_true. `terms` is called with log p, 1 - p and log(1 - p) of the
+    true class, all finite, and the parameter.
+    """
+    return _TrueClassLoss.apply(logits, labels, terms, parameter)
 
 
 def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
@@ -145,7 +199,7 @@ def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
 def _focal(logits: Tensor, labels: Tensor, gamma: float) -> Tensor:
     """Return the focal loss with one gamma; gamma 0 takes the cheaper path of cross-entropy."""
     terms = _focal_terms if gamma else _cross_entropy_terms
-    return _TrueClassLoss.apply(logits, labels, terms, gamma)
+    return true_class_loss(logits, labels, terms, gamma)
 
 
 def _cross_entropy_terms(

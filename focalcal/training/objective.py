@@ -1,5 +1,7 @@
 """The loss of one run: its function, its parameters and the state that changes during training."""
 
+import importlib
+
 import torch
 from torch import Tensor
 
@@ -17,12 +19,13 @@ class TrainingObjective:
         kind = LOSSES[parsed.kind]
         self.reduction = kind.reduction or recipe.reduction
         self.is_adaptive = parsed.kind == "adafocal"
-        self.function: losses.LossFunction = getattr(losses, kind.function)
+        self.function: losses.LossFunction = getattr(importlib.import_module(kind.module), kind.function)
         self.context = losses.LossContext(
+            number=parsed.number,
             gamma=parsed.gamma,
             epsilon=parsed.epsilon,
-            gammas=kind.gammas,
-            thresholds=recipe.gamma_thresholds,
+            gammas=parsed.gammas,
+            thresholds=parsed.thresholds,
             milestones=recipe.gamma_milestones,
             adafocal=AdaFocal(recipe.adafocal),
         )

@@ -15,10 +15,9 @@ from focalcal.training.catalogue import check_model, parse_loss
 Epoch = Annotated[int, Ge(0), Le(100_000)]
 EpochCount = Annotated[int, Ge(1), Le(100_000)]
 BatchSize = Annotated[int, Ge(1), Le(1_000_000)]
-Probability = Annotated[float, Ge(0), Le(1)]
 ShareBelowOne = Annotated[float, Ge(0), Lt(1)]
 
-ASCENDING = ("milestones", "gamma_milestones", "gamma_thresholds")
+ASCENDING = ("milestones", "gamma_milestones")
 
 
 @dataclass(frozen=True)
@@ -100,9 +99,6 @@ class Recipe(Section):
     snapshot_epochs: Annotated[tuple[EpochCount, ...], UNIQUE] = ()
     """Epochs, counted from 1, after which run.json keeps the training set's reliability bins (M20 Fig. 2), of
     the predictions that were made during the epoch, in training mode."""
-    gamma_thresholds: tuple[Probability, Probability] = (0.2, 0.5)
-    """Probabilities of the true class at which the gamma of flsd-53 and flsd-532 falls (M20 text 0.19, code
-    0.2)."""
     gamma_milestones: tuple[Epoch, Epoch] = (100, 250)
     """Epochs, counted from 0, at which the gamma of focal-sched-532 and focal-sched-531 falls."""
     adafocal: AdaFocalSettings = field(default_factory=AdaFocalSettings)

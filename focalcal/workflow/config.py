@@ -187,8 +187,9 @@ class RecoverySection(Section):
 class ReportSection(Section):
     """The reporting stage."""
 
-    title: Annotated[str, Len(1, 120)]
-    """Title of the report."""
+    title: Annotated[str, Len(1, 120)] = LEFT_OUT
+    """Title of the report. Left out, it is the name of the last --configfile, else the names of your own
+    logits if nothing else is calibrated."""
     metric: Literal[*METRICS] = "ece"
     """Test score that comparisons, ranking and figures are about. The report's first page leads with log-loss
     whatever it is."""

@@ -1,19 +1,23 @@
-"""What a user has to know when jobs have failed for good: which ones, where their logs are, what to do."""
+"""What a user has to know when jobs have failed for good: which ones, why, their logs, what to do."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from focalcal.workflow.job_logs import last_line
 
 ADVICE = (
     "Read the last lines of these logs. After a repair start the same command again: finished jobs are not "
     "repeated, and training continues from its checkpoint. To continue without a run, remove it from 'runs' "
     "in the configuration."
 )
+MOST_JOBS = 20
+"""As many failed jobs are named."""
 CLUSTER_ADVICE = "For a job that SLURM killed, see also logs/slurm/."
 
 
 def report(failed: Iterable[Any], *, on_cluster: bool) -> str:
-    """Return a text that names each of Snakemake's failed jobs, group jobs too, with its log, and what to do.
+    """Return a text that names Snakemake's failed jobs, group jobs too, with log and cause, and what to do.
 
     For a group only the jobs that had started are named: the last of them is the one that failed.
     """
@@ -21,7 +25,8 @@ def report(failed: Iterable[Any], *, on_cluster: bool) -> str:
     if not lines:
         return ""
     advice = [ADVICE, CLUSTER_ADVICE] if on_cluster else [ADVICE]
-    return "\n".join([f"Failed for good: {len(lines)}", *lines, *advice])
+    more = [f"  and {len(lines) - MOST_JOBS} more"] if len(lines) > MOST_JOBS else []
+    return "\n".join([f"Failed for good: {len(lines)}", *lines[:MOST_JOBS], *more, *advice])
 
 
 def _job_lines(job: Any) -> list[str]:
@@ -33,4 +38,5 @@ def _job_lines(job: Any) -> list[str]:
 def _job_line(job: Any) -> str:
     wildcards = ", ".join(f"{name}={value}" for name, value in job.wildcards_dict.items())
     logs = " ".join(map(str, job.log))
-    return f"  {job.rule.name} {wildcards}: {logs or 'no log'}".replace(" :", ":")
+    line = f"  {job.rule.name} {wildcards}: {logs or 'no log'}".replace(" :", ":")
+    return "\n    ".join(filter(None, [line, *(last_line(Path(log)) for log in job.log)]))

@@ -66,6 +66,8 @@ class Grid:
         self.paths = list(self._runs)
         self.trained_paths = [run.path for run in runs if run.imported is None]
         self.datasets = sorted({run.dataset for run in runs if run.imported is None})
+        self.own_logits_only = not config["runs"] and not config.get("published")
+        """Whether every run is one of the user's own logits; theory and claims are then left out."""
         used = {run.dataset for run in runs}
         sources = RecoverySection(**config["recovery"]).human_labels
         self.human_labels = {name: source for name, source in sources.items() if name in used}

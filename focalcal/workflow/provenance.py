@@ -13,10 +13,10 @@ from focalcal.common.codehash import code_version
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def provenance(entry_point: str, packages: Sequence[str]) -> dict:
+def provenance(entry_point: str, packages: Sequence[str], *modules: str) -> dict:
     """Return what a record needs to explain a result: code digests, versions, commit, platform, SLURM job."""
     return {
-        "code": code_digests(entry_point),
+        "code": code_digests(entry_point, *modules),
         "packages": {name: importlib.metadata.version(name) for name in packages},
         "python": platform.python_version(),
         "platform": platform.platform(),

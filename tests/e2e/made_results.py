@@ -15,6 +15,7 @@ from focalcal.reporting.claims.ledger import RUNS, load_claims
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.aggregate import RUN_COLUMNS
 from focalcal.reporting.records.measurements import COLUMNS
+from focalcal.workflow import titles
 from focalcal.workflow.grid import build_grid
 from tests.unit.reporting.made_recommendation import made_recommendation
 from workflow_scripts import claims, experiment_checks, products, report
@@ -223,8 +224,14 @@ class MadeResults:
         }
 
     def _history(self, run):
-        columns = ("error", "ece", "nll_incorrect", "entropy_incorrect", "p_true_correct")
+        means = [
+            f"{name}{part}"
+            for name in ("nll", "entropy", "p_true")
+            for part in ("", "_correct", "_incorrect")
+        ]
+        columns = ("error", "ece", *means)
         names = [f"{split}_{column}" for split in ("train", "val", "test") for column in columns]
+        names += [f"gradient_norm_q{percent:02d}" for percent in (5, 25, 50, 75, 95)]
         path = self.results / "runs" / run.path / "history.csv"
         with path.open("w", newline="") as target:
             writer = csv.writer(target, lineterminator="\n")
@@ -237,4 +244,5 @@ def make_config(blocks):
     """Return the default configuration with other runs."""
     config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
     config |= yaml.safe_load((ROOT / "configs" / "recipes.yaml").read_text("utf-8"))
+    titles.fill_in(config, [])
     return config | {"runs": blocks, "logits": {}, "published": []}

@@ -4,6 +4,7 @@ f(v) = (1-v)^-gamma / (1 + gamma B(v)), B(v) = -v log v / (1-v), is needed for a
 probable one, so for v <= 1/2, u >= log 2. Near v = 1/2, where f bends most, segments of u are short.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,6 +71,7 @@ def _points_of(edges: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np
     return (edges[1:] + edges[:-1])[:, None] / 2 + np.diff(edges)[:, None] / 2 * t
 
 
+@functools.cache
 def _powers_from_chebyshev() -> NDArray[np.float64]:
     """Return the matrix that turns Chebyshev coefficients into those of powers."""
     columns = [chebyshev.cheb2poly(row) for row in np.eye(TERMS)]

@@ -95,6 +95,21 @@ def line_search_rise(runs: Measurements) -> Found:
     return mean["first"] / mean["second"] - 1, words, len(pair)
 
 
+def kept_gain(runs: Measurements, method: str, metric: str) -> Found:
+    """Return the share of the gain of FTS on its grid over TS that a cheaper search keeps.
+
+    All are chosen and measured by the same metric, as means over losses; None if FTS gains nothing over TS.
+    """
+    names = (method, "fts", "ts")
+    columns = pd.MultiIndex.from_tuples([(name, metric, metric) for name in names], names=SCORE)
+    scores = runs.scores.reindex(columns=columns).dropna()
+    cheap, grid, scaled = scores.mean() if len(scores) else (np.nan,) * 3
+    if not scaled > grid:
+        return None
+    words = f"mean {metric} {cheap:.5g} by {method}, {grid:.5g} by fts, {scaled:.5g} by ts"
+    return (scaled - cheap) / (scaled - grid), words, len(scores)
+
+
 def criterion_gain(runs: Measurements, metric: str, other: str) -> Found:
     """Return the mean relative gain in a metric from choosing parameters by it instead of by another."""
     pair = pd.concat([runs.pair((m, metric, metric), (m, other, metric)) for m in ("ts", "fts")])

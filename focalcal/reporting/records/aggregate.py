@@ -9,6 +9,7 @@ from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output, read_json
+from focalcal.training.catalogue import loss_file
 from focalcal.workflow.grid import Grid, Run
 from focalcal.workflow.provenance import code_digests
 
@@ -103,7 +104,7 @@ def _metric_lines(path: Path) -> Iterator[str]:
 def _job_records(run: Run, content: dict[str, Any], grid: Grid, results: Path) -> Iterator[_JobRecord]:
     """Yield the records of the jobs whose numbers enter the tables, in the order they are made."""
     if run.imported is None:
-        yield _JobRecord("train", "training", content, grid.training_spec(run))
+        yield _JobRecord("train", "training", content, grid.training_spec(run), (loss_file(run.loss),))
     else:
         yield _JobRecord("import_logits", "import", content, grid.import_spec(run))
     fits = read_json(results / "calibration" / run.path / "fits.json")

@@ -14,9 +14,12 @@ from focalcal.calibration.metrics import Predictions, debiased_ece, reliability_
 from focalcal.calibration.run import context_of
 from focalcal.reporting.statistics.samples import (
     COMPARED_METRICS,
+    Resampled,
     compare_resampled,
+    compared_scores,
     debiased_interval,
-    resample_scores,
+    debiased_summands,
+    resample_means,
     score_summands,
 )
 
@@ -43,7 +46,9 @@ def summarise_run(
     """
     test, context = logits.test, context_of(fits["spec"])
     chosen = choose_fits(fits["fits"], criterion)
-    reliability, debiased, summands = [], {}, {}
+    reliability, errors = [], {}
+    summands: dict[FitKey, NDArray[np.float64]] = {}
+    debiased: dict[str, NDArray[np.float64]] = {}
     # One fit after the other: the predictions of all would not fit into memory for a thousand classes.
     for fit in fits["fits"]:
         method, shown = fit["method"], METHODS[fit["method"]].shown
@@ -53,12 +58,15 @@ def summarise_run(
         if fit is chosen[method]:
             identity = {key: fit[key] for key in ("method", "criterion", "parameters")}
             reliability.append({**identity, **_rounded_bins(predictions, context.bins)})
-        if fit is chosen[method] and shown:
-            interval = debiased_interval(predictions, context.bins, resamples)
-            value = debiased_ece(predictions, test.labels, context.bins)
-            debiased[method] = _rounded((value, interval.low, interval.high))
         if shown:
             summands[method, fit["criterion"]] = score_summands(predictions, context.bins)
+        if shown and fit is chosen[method]:
+            errors[method] = debiased_ece(predictions, test.labels, context.bins)
+            debiased[method] = debiased_summands(predictions, context.bins)
+    # The same resamples for everything.
+    means = iter(resample_means([*summands.values(), *debiased.values()], resamples))
+    scores = {key: compared_scores(next(means)) for key in summands}
+    intervals = {method: debiased_interval(next(means), len(test.labels)) for method in debiased}
     temperatures = curve_grid(context.temperatures)
     return {
         "run": dict(fits["run"]),
@@ -66,12 +74,15 @@ def summarise_run(
         "criterion": criterion,
         "samples": len(test.labels),
         "reliability": reliability,
-        "debiased_ece": debiased,
+        "debiased_ece": {
+            method: _rounded((errors[method], interval.low, interval.high))
+            for method, interval in intervals.items()
+        },
         "curve": {
             "temperatures": _rounded(temperatures),
             "ece": _rounded(ece_curve(test, temperatures, context.bins)),
         },
-        "comparisons": _comparisons(summands, resamples) if summands else [],
+        "comparisons": _comparisons(scores),
     }
 
 
@@ -106,13 +117,12 @@ def ece_curve(split: Split, temperatures: NDArray, bins: int) -> NDArray[np.floa
     return np.array(curve)
 
 
-def _comparisons(summands: Mapping[FitKey, NDArray[np.float64]], resamples: int) -> list[dict[str, Any]]:
+def _comparisons(scores: Mapping[FitKey, Resampled]) -> list[dict[str, Any]]:
     """Return each method against each of `AGAINST` that was fitted by the same criterion, by each metric.
 
     What is not fitted, such as the model as trained, is compared with the fits of every criterion. A row has
     both scores, their difference, its 95 % interval and standard error over test samples, and z.
     """
-    scores = dict(zip(summands, resample_scores(list(summands.values()), resamples), strict=True))
     rows = []
     for (against, criterion), (method, own) in product(scores, scores):
         if against not in AGAINST or method == against or own not in (criterion, None):

@@ -112,7 +112,7 @@ def read_contents(
         ],
         claims=[
             {**claim, "evidence": _linked_files(claim["evidence"], anchors)}
-            for claim in read_rows(results / "tables" / "claims.csv")
+            for claim in ([] if grid.own_logits_only else read_rows(results / "tables" / "claims.csv"))
         ],
         costs=read_costs(results / "benchmarks"),
         provenance=provenance,
@@ -123,13 +123,15 @@ def read_contents(
 
 def report_html(contents: Contents) -> str:
     """Return the whole report as one HTML text that refers to no other file."""
-    return render("report.html", report=contents, pages=PAGES)
+    empty = set() if contents.claims else {"claims", "theory"}
+    pages = {name: title for name, title in PAGES.items() if name not in empty}
+    return render("report.html", report=contents, pages=pages)
 
 
 def _page_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
     """Return the tables and figures of each page in their order."""
     blocks: dict[str, list[Block]] = {page: [] for page in PAGES}
-    for product in sorted(layout.products(), key=lambda product: product.order):
+    for product in sorted(layout.reported(), key=lambda product: product.order):
         suffix, read = READERS[product.kind]
         stems = layout.stems(product)
         parts = {where: read(results / f"{stem}.{suffix}") for where, stem in stems.items()}

@@ -7,7 +7,6 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS, Metric
 from focalcal.reporting.statistics.arena import (
-    LEADING,
     SECOND,
     Arena,
     Contestant,
@@ -16,6 +15,7 @@ from focalcal.reporting.statistics.arena import (
 )
 from focalcal.reporting.statistics.effects import IDENTICAL, MIXED, Effect
 from focalcal.reporting.statistics.families import (
+    LEADING,
     ORIGINS,
     TRAINED,
     FamilyEffect,
@@ -105,7 +105,13 @@ def _card_row(effects: Sequence[FamilyEffect], columns: Iterable[tuple[str, str]
         "family": leading.family,
         "settings": leading.effect.settings,
         "runs": leading.effect.runs,
-        "cells": [_effect_cell(here[0].effect, METRICS[here[0].metric]) if here else None for here in found],
+        "cells": [
+            _effect_cell(here[0].effect, METRICS[here[0].metric])
+            | {"verdict": WORDS.get(here[0].effect.verdict, here[0].effect.verdict)}
+            if here
+            else None
+            for here in found
+        ],
         "best": METHODS[best].label,
         "best_cell": None if against is None else _effect_cell(against, METRICS[leading.metric]),
     }
@@ -117,7 +123,6 @@ def _effect_cell(effect: Effect, metric: Metric) -> dict[str, Any]:
         "difference": _points(effect.difference, metric),
         "interval": _range(effect.interval, metric),
         "z": format_number(effect.z, 1),
-        "verdict": WORDS.get(effect.verdict, effect.verdict),
         "wins": effect.wins,
         "runs": effect.runs,
     }

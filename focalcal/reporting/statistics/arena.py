@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from focalcal.reporting.records.measurements import SETTING, rows_of_fits, shown_fits
+from focalcal.reporting.statistics.families import LEADING
 from focalcal.reporting.statistics.tests import (
     Interval,
     PairedComparison,
@@ -17,8 +18,8 @@ from focalcal.reporting.statistics.tests import (
     student_interval,
 )
 
-LEADING, SECOND = "nll", "ece"
-"""The metrics of the arena: a proper score leads, since a constant confidence can have a perfect ECE."""
+SECOND = "ece"
+"""The metric beside log-loss, which leads: a constant confidence can have a perfect ECE."""
 BASELINE = "ts"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import pandas as pd
 
@@ -13,6 +14,8 @@ from focalcal.reporting.statistics.samples import COMPARED_METRICS
 from focalcal.training.appearance import loss_family, loss_order
 
 PUBLISHED, IMPORTED, TRAINED = "published networks", "imported logits", "trained here"
+LEADING = "nll"
+"""The score that the best calibrator is found by, a proper one."""
 ORIGINS = (PUBLISHED, IMPORTED, TRAINED)
 """Where networks come from, in the order of the report. They are judged apart: pooling hides the answer."""
 
@@ -45,7 +48,7 @@ def run_origin(run: Mapping[str, str]) -> str:
 def with_origins(frame: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> pd.DataFrame:
     """Return the rows of runs of a frame with a column `origin`."""
     origins = {tuple(run[key] for key in RUN): run_origin(run) for run in runs}
-    keys = zip(*(frame[key] for key in RUN), strict=True)
+    keys = zip(*(frame[key].tolist() for key in RUN), strict=True)
     return frame.assign(origin=[origins[key] for key in keys])
 
 
@@ -57,41 +60,43 @@ def family_effects(
     `comparisons` are those of `sample_comparisons`. Holm's correction covers the families of one origin,
     metric and criterion.
     """
-    rows = with_origins(comparisons, runs).assign(family=comparisons["loss"].map(loss_family))
-    losses = sorted(set(rows["loss"]), key=loss_order)
-    order = {loss_family(loss): number for number, loss in enumerate(losses)}
-    criteria = [name for name in METRICS if name in set(rows["criterion"])]
+    families = {loss: loss_family(loss) for loss in sorted(comparisons["loss"].unique(), key=loss_order)}
+    order = {family: number for number, family in enumerate(families.values())}
+    rows = with_origins(comparisons, runs).assign(family=comparisons["loss"].map(families))
+    chosen_by = set(rows["criterion"].unique())
+    criteria = [name for name in METRICS if name in chosen_by]
+    groups = dict(list(rows.groupby(["origin", "criterion", "family"])))
+    best = {
+        key: best_method(group[group["metric"] == LEADING], pair)
+        for key, group in groups.items()
+        if set(pair) <= set(group["method"].unique())
+    }
     found = []
-    for origin in ORIGINS:
-        for metric in COMPARED_METRICS:
-            for criterion in criteria:
-                here = rows[(rows["origin"] == origin) & (rows["criterion"] == criterion)]
-                groups = sorted(here.groupby("family"), key=lambda group: order[group[0]])
-                found += _corrected([_family_effect(group, metric, pair) for _, group in groups])
+    for origin, metric, criterion in product(ORIGINS, COMPARED_METRICS, criteria):
+        keys = [
+            key for key in best if key[:2] == (origin, criterion) and metric in groups[key]["metric"].unique()
+        ]
+        keys.sort(key=lambda key: order[key[2]])
+        found += _corrected([_family_effect(groups[key], metric, pair, best[key]) for key in keys])
     return found
 
 
-def _corrected(effects: Sequence[FamilyEffect | None]) -> list[FamilyEffect]:
-    known = [found for found in effects if found is not None]
-    adjusted = adjust_effects([found.effect for found in known])
-    return [replace(found, effect=effect) for found, effect in zip(known, adjusted, strict=True)]
+def _corrected(found: Sequence[FamilyEffect]) -> list[FamilyEffect]:
+    adjusted = adjust_effects([one.effect for one in found])
+    return [replace(one, effect=effect) for one, effect in zip(found, adjusted, strict=True)]
 
 
-def _family_effect(rows: pd.DataFrame, metric: str, pair: tuple[str, str]) -> FamilyEffect | None:
-    """Return the effect for rows of one origin, criterion and family; None if no run has both calibrators."""
+def _family_effect(rows: pd.DataFrame, metric: str, pair: tuple[str, str], best: str) -> FamilyEffect:
+    """Return the effect by one metric, given the rows of one origin, criterion and family."""
     measured = rows[rows["metric"] == metric]
-    effect = _effect_of(measured, pair)
-    if effect is None:
-        return None
-    best = best_method(rows[rows["metric"] == "nll"], pair)
     effects = {other: _effect_of(measured, (best, other)) for other in reversed(pair) if other != best}
     first = rows.iloc[0]
-    return FamilyEffect(first["origin"], first["family"], metric, first["criterion"], effect, best, effects)
+    identity = (first["origin"], first["family"], metric, first["criterion"])
+    return FamilyEffect(*identity, _effect_of(measured, pair), best, effects)
 
 
-def _effect_of(rows: pd.DataFrame, pair: tuple[str, str]) -> Effect | None:
-    here = rows[(rows["method"] == pair[0]) & (rows["against"] == pair[1])]
-    return None if here.empty else pooled_effect(here)
+def _effect_of(rows: pd.DataFrame, pair: tuple[str, str]) -> Effect:
+    return pooled_effect(rows[(rows["method"] == pair[0]) & (rows["against"] == pair[1])])
 
 
 def best_method(rows: pd.DataFrame, pair: tuple[str, str] = HEADLINE) -> str:

@@ -48,13 +48,17 @@ def resample_weights(samples: int, resamples: int, seed: int = 0) -> Iterator[ND
 
 def resample_means(columns: Sequence[NDArray[np.float64]], resamples: int, seed: int = 0) -> list[Resampled]:
     """Return the column means of arrays (n, c) of the same samples, and those of the same resamples."""
-    draws: list[list[NDArray[np.float64]]] = [[] for _ in columns]
-    for weights in resample_weights(len(columns[0]), resamples, seed):
-        for found, values in zip(draws, columns, strict=True):
-            found.append(weights @ values)
+    if not columns:
+        return []
+    # One product with all columns is several times as fast as one with each array.
+    together = np.concatenate(columns, axis=1)
+    draws = np.concatenate(
+        [weights @ together for weights in resample_weights(len(together), resamples, seed)]
+    )
+    ends = np.cumsum([values.shape[1] for values in columns])
     return [
-        Resampled(values.mean(axis=0), np.concatenate(found))
-        for values, found in zip(columns, draws, strict=True)
+        Resampled(values.mean(axis=0), draws[:, end - values.shape[1] : end])
+        for values, end in zip(columns, ends, strict=True)
     ]
 
 
@@ -70,10 +74,9 @@ def score_summands(predictions: Predictions, bins: int) -> NDArray[np.float64]:
     return np.column_stack([-predictions.label_logs, brier, gaps])
 
 
-def resample_scores(summands: Sequence[NDArray[np.float64]], resamples: int) -> list[Resampled]:
-    """Return the `COMPARED_METRICS`, (3,), of predictors of the same samples, and those of resamples."""
-    means = resample_means(summands, resamples)
-    return [Resampled(_metrics_of_means(found.value), _metrics_of_means(found.draws)) for found in means]
+def compared_scores(means: Resampled) -> Resampled:
+    """Return the `COMPARED_METRICS`, (3,), given the means of `score_summands`."""
+    return Resampled(_metrics_of_means(means.value), _metrics_of_means(means.draws))
 
 
 def compare_resampled(first: Resampled, second: Resampled) -> SampleComparison:
@@ -91,18 +94,22 @@ def compare_resampled(first: Resampled, second: Resampled) -> SampleComparison:
     return SampleComparison(difference, Interval(2 * difference - high, 2 * difference - low), error, z)
 
 
-def debiased_interval(predictions: Predictions, bins: int, resamples: int) -> Interval:
-    """Return the interval of the debiased ECE over test samples: basic, of the square, then the root.
+def debiased_summands(predictions: Predictions, bins: int) -> NDArray[np.float64]:
+    """Return 1, gap and correctness of each sample in the columns of its bin of equal mass, (n, 3 bins)."""
+    order = predictions.order
+    index = np.empty(len(order), dtype=np.int64)
+    index[order] = np.repeat(np.arange(bins), predictions.mass_bins(bins).counts)
+    parts = (np.ones(len(order)), predictions.confidence - predictions.correct, predictions.correct)
+    return np.concatenate([_spread(index, part, bins) for part in parts], axis=1)
 
-    The bins, of equal mass, are those of the whole test set. 0 in the interval: calibrated, for all that
-    these samples can tell.
+
+def debiased_interval(means: Resampled, samples: int) -> Interval:
+    """Return the interval of the debiased ECE over test samples, given the means of `debiased_summands`.
+
+    It is the basic interval of the square, then the root. The bins are those of the whole test set. If 0 lies
+    in it, the predictions are calibrated for all that these samples can tell.
     """
-    order, index = predictions.order, np.repeat(np.arange(bins), predictions.mass_bins(bins).counts)
-    correct = predictions.correct[order]
-    parts = (np.ones(len(order)), predictions.confidence[order] - correct, correct)
-    columns = np.concatenate([_spread(index, part, bins) for part in parts], axis=1)
-    (found,) = resample_means([columns], resamples)
-    square, draws = (_debiased_square(means, len(order)) for means in (found.value, found.draws))
+    square, draws = (_debiased_square(found, samples) for found in (means.value, means.draws))
     low, high = 2 * square - np.quantile(draws, TAILS)[::-1]
     return Interval(*(float(np.sqrt(max(0.0, bound))) for bound in (low, high)))
 

@@ -1,5 +1,7 @@
 """One row per dataset, model and training loss: scores as trained and after each shown calibrator."""
 
+from collections.abc import Iterator, Sequence
+
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import SETTING, chosen_fits, sorted_settings
@@ -99,7 +101,15 @@ def overview(sources: Sources) -> Table | None:
             BRACKETS_NOTE,
             *([CALIBRATED_NOTE] if reference else []),
             *([PSI_NOTE] if "psi" in methods else []),
+            *_changed_class_note(methods),
             "Best of each row and metric in bold, ties at the shown digits included.",
             spread_note(frame, fits),
         ),
     )
+
+
+def _changed_class_note(methods: Sequence[str]) -> Iterator[str]:
+    """Yield which calibrators can change the predicted class, if any."""
+    names = [METHODS[method].label for method in methods if METHODS[method].changes_predictions]
+    if names:
+        yield f"Accuracy is that of the network; {', '.join(names)} can change the predicted class."

@@ -104,7 +104,7 @@ def test_ece_ranks_the_adversary_first_and_log_loss_ranks_it_last():
     assert len(scores) >= 12
     assert min(scores, key=lambda name: scores[name][0]) == "constant"
     assert max(scores, key=lambda name: scores[name][1]) == "constant"
-    assert "adversary" in METHODS["constant"].label
+    assert "Adversary" in METHODS["constant"].label
 
 
 @pytest.mark.parametrize("name", GENERAL)

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 from scipy.special import log_softmax, softmax
 
-from focalcal.calibration.affine import LOWEST_LOG, Matrix, PerClass, log_probabilities, minimise
+from focalcal.calibration.affine import LOWEST_LOG, Matrix, PerClass, fit_coefficients, log_probabilities
 from focalcal.calibration.dirichlet import STRENGTHS, DirichletCalibration, odir_penalty
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.scaling import (
@@ -53,7 +53,7 @@ def test_the_minimum_is_that_of_a_general_minimiser(form, strength):
     start = neutral(features)
     penalty = np.full_like(start, strength)
     penalty[:, -1] *= 3.0
-    found = minimise(features, LABELS, start, penalty, centre=start)
+    found = fit_coefficients(features, LABELS, start, penalty, centre=start)
     expected, coefficients = slow_minimum(features, penalty, start, start)
     logs = log_softmax(features.scores(slice(None), found.coefficients), axis=1)
     value = -np.mean(logs[np.arange(len(LABELS)), LABELS]) + np.sum(
@@ -113,7 +113,7 @@ def test_a_strong_penalty_makes_dirichlet_calibration_a_slope_per_class():
     calibrator = DirichletCalibration().fit(LOGITS, LABELS)
     strength = calibrator.parameters["strength"]
     assert strength in STRENGTHS
-    matrix = minimise(
+    matrix = fit_coefficients(
         Matrix(log_probabilities(LOGITS)), LABELS, np.eye(4, 5), odir_penalty(4, 1e9)
     ).coefficients
     assert np.max(np.abs(matrix - np.diag(np.diag(matrix)) @ np.eye(4, 5))) < 1e-6

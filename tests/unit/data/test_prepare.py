@@ -293,8 +293,8 @@ def test_inspection(tmp_path, name):
     for label, row in enumerate(rows[1:-1]):
         assert row == [str(label), str(label), *(str(counts[split][label]) for split in prepared.SPLITS)]
     with Image.open(tmp_path / "d.png") as image:
-        # The width of a column at 300 dots per inch, and more bytes than a blank page.
-        assert image.size[0] == 1050
+        # Five inches at 150 dots per inch, and more shades than a blank page.
+        assert image.size[0] == 750
         assert len(np.unique(np.asarray(image.convert("L")))) > 10
     assert (tmp_path / "d.pdf").read_bytes().startswith(b"%PDF")
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from focalcal.reporting import products
 from focalcal.reporting.products import INPUTS, PRODUCTS, SUFFIXES, Layout, Product, sweep_group
 from focalcal.reporting.records.sources import Sources, UndeclaredInputError
 from focalcal.workflow.provenance import ROOT
@@ -25,6 +26,7 @@ class Grid:
     """Two datasets, one of them one-dimensional, and logits from elsewhere."""
 
     datasets = ("gauss-10", "gauss-3")
+    own_logits_only = False
 
     def __iter__(self):
         yield Run("gauss-10", "mlp", "gauss-10/mlp/ce/seed1")
@@ -36,6 +38,16 @@ class Grid:
         entry = {"kind": "synthetic", "shape": [1 if dataset == "gauss-3" else 2]}
         sizes = {"train": 100, "val": 10, "test": 10}
         return {"name": dataset, "entry": entry, "parameters": {"sizes": sizes, "seed": 0}}
+
+
+def test_a_report_on_own_logits_shows_no_theory(monkeypatch):
+    monkeypatch.setattr(products, "PRODUCTS", [FIGURE, replace(FIGURE, name="errors", page="calibration")])
+    layouts = [Layout(type("OwnOrNot", (Grid,), {"own_logits_only": own})()) for own in (False, True)]
+    assert [[product.name for product in layout.reported()] for layout in layouts] == [
+        ["curve", "errors"],
+        ["errors"],
+    ]
+    assert layouts[1].products("figure", stage="theory") == [FIGURE]
 
 
 @pytest.fixture

@@ -214,6 +214,7 @@ class MadeGrid(list):
     """Runs of datasets that are not synthetic."""
 
     datasets = ()
+    own_logits_only = False
 
 
 def test_products_of_a_dataset_and_model_and_their_files(monkeypatch):

@@ -163,7 +163,8 @@ class TestCompareSamples:
         rng = np.random.default_rng(2)
         probs = rng.dirichlet([1, 2, 3], size=200)
         predictions = Predictions(probs, rng.integers(0, 3, 200))
-        (found,) = samples.resample_scores([samples.score_summands(predictions, 15)], 3)
+        (means,) = samples.resample_means([samples.score_summands(predictions, 15)], 3)
+        found = samples.compared_scores(means)
         expected = [metric_value(name, predictions, 15, "split") for name in samples.COMPARED_METRICS]
         assert found.value == pytest.approx(expected, rel=1e-12)
         rows = np.random.default_rng(0).integers(200, size=200)
@@ -210,7 +211,8 @@ class TestCompareSamples:
         found = {}
         for name, shown in (("calibrated", confidence), ("sharper", confidence**0.5)):
             predictions = Predictions(np.column_stack([shown, 1 - shown]), labels)
-            found[name] = samples.debiased_interval(predictions, 15, 200)
+            (means,) = samples.resample_means([samples.debiased_summands(predictions, 15)], 200)
+            found[name] = samples.debiased_interval(means, 4000)
         assert found["calibrated"].low == 0.0
         # The mean squared gap of c and its root, c uniform on (0.5, 1), is that of an integral.
         c = np.linspace(0.5, 1, 10_001)

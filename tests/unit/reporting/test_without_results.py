@@ -19,4 +19,4 @@ def test_a_report_of_diverged_runs_only(tmp_path):
     made.write_figures()
     text = made.write_report().read_text("utf-8")
     assert "2 of 2 runs failed or are missing" in text
-    assert "No run has scores to compare" in text
+    assert "No run has both TS and FTS" in text

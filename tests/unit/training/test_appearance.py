@@ -16,6 +16,13 @@ G = "\N{GREEK SMALL LETTER GAMMA}"
         ("ls-0.05", "Label smoothing 0.05"),
         ("flsd-53", "FLSD-53"),
         ("focal-sched-531", "Focal scheduled 5-3-1"),
+        ("flsd-7-0.15-4", "FLSD 7-0.15-4"),
+        ("focal-0", f"Focal {G} = 0"),
+        ("focal-p0-0.2", "Focal p\N{SUBSCRIPT ZERO} = 0.2"),
+        ("mbls-10", "MbLS m = 10"),
+        ("poly-2", "Poly-1 \N{GREEK SMALL LETTER EPSILON} = 2"),
+        ("logitnorm-0.04", "LogitNorm \N{GREEK SMALL LETTER TAU} = 0.04"),
+        ("bsce-gra", "BSCE-GRA"),
         ("somebody's loss", "somebody's loss"),
     ],
 )
@@ -35,9 +42,9 @@ def test_order_is_the_catalogue_s_then_the_numbers_then_unknown_losses():
 
 
 def test_smoothed_losses():
-    assert [appearance.is_smoothed(loss) for loss in ("ls-0.1", "focal-1+ls-0.1", "ce", "mine")] == [
-        *(True, True, False, False)
-    ]
+    assert [
+        appearance.is_smoothed(loss) for loss in ("ls-0.1", "focal-1+ls-0.1", "ce", "poly-1", "mine")
+    ] == [*(True, True, False, False, False)]
 
 
 def test_styles_do_not_depend_on_the_order_and_are_told_apart_without_colour():

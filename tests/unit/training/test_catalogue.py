@@ -1,11 +1,13 @@
 import ast
+import importlib
 import sys
 from pathlib import Path
 
 import pytest
 
 from focalcal.common.errors import UserError
-from focalcal.training import catalogue, losses
+from focalcal.theory.thresholds import gamma_star
+from focalcal.training import catalogue
 from focalcal.training.catalogue import parse_loss, training_gamma
 
 CONTRACT_IDS = [
@@ -18,12 +20,18 @@ CONTRACT_IDS = [
 def test_every_contract_id_is_known_and_implemented(loss_id):
     parsed = parse_loss(loss_id)
     assert parsed.id == loss_id
-    assert callable(getattr(losses, catalogue.LOSSES[parsed.kind].function))
+    kind = catalogue.LOSSES[parsed.kind]
+    assert callable(getattr(importlib.import_module(kind.module), kind.function))
 
 
-@pytest.mark.parametrize("name", catalogue.LOSSES)
-def test_every_registry_line_has_its_function(name):
-    assert callable(getattr(losses, catalogue.LOSSES[name].function))
+def test_a_loss_is_in_the_file_that_its_runs_depend_on():
+    assert catalogue.loss_file("focal-2+ls-0.1") == "focalcal/training/losses.py"
+    assert catalogue.loss_file("poly-2") == "focalcal/training/losses_after_m20.py"
+
+
+@pytest.mark.parametrize("p0", [0.05, 0.1, 0.2, 0.25, 0.4, 0.499])
+def test_the_gamma_of_p0_is_the_closed_form_of_m20(p0):
+    assert catalogue.gamma_of_crossing(p0) == pytest.approx(gamma_star(p0), rel=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -37,11 +45,24 @@ def test_every_registry_line_has_its_function(name):
         ("dual-focal-10", "dual-focal", 10.0, 0.0),
         ("inverse-focal-1.25", "inverse-focal", 1.25, 0.0),
         ("mmce-authors", "mmce-authors", None, 0.0),
+        ("poly-0.1", "poly", None, 0.0),
+        ("mbls-10", "mbls", None, 0.0),
+        ("logitnorm-0.04", "logitnorm", None, 0.0),
+        ("focal-mdca-2", "focal-mdca", 2.0, 0.0),
     ],
 )
 def test_ids_are_parsed(loss_id, kind, gamma, epsilon):
     parsed = parse_loss(loss_id)
     assert (parsed.kind, parsed.gamma, parsed.epsilon) == (kind, gamma, epsilon)
+
+
+def test_the_number_of_an_id_and_the_steps_of_flsd():
+    assert [parse_loss(loss_id).number for loss_id in ("poly-2", "ls-0.1", "focal-p0-0.2", "ce")] == [
+        *(2.0, 0.1, 0.2, None)
+    ]
+    parsed = parse_loss("flsd-7-0.15-4-0.4-1")
+    assert (parsed.kind, parsed.gammas, parsed.thresholds) == ("flsd", (7.0, 4.0, 1.0), (0.15, 0.4))
+    assert parse_loss("flsd-53").thresholds == (0.2,)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +80,10 @@ def test_ids_are_parsed(loss_id, kind, gamma, epsilon):
         ("mmce", None),
         ("dual-focal-2", None),
         ("inverse-focal-2", None),
+        ("focal-p0-0.2", pytest.approx(4.8505544455, rel=1e-10)),
+        ("flsd-7-0.15-4", None),
+        ("focal-gra-2", None),
+        ("poly-2", None),
         ("somebody's loss", None),
     ],
 )
@@ -69,11 +94,21 @@ def test_training_gamma(loss_id, gamma):
 @pytest.mark.parametrize(
     ("loss_id", "message"),
     [
-        ("hinge", r"unknown loss 'hinge'; allowed: ce, focal-GAMMA, flsd-53, .*focal-GAMMA\+ls-EPSILON"),
+        ("hinge", r"unknown loss 'hinge'; allowed: ce, focal-GAMMA, .*flsd-53, .*focal-GAMMA\+ls-EPSILON"),
         ("focal", "unknown loss 'focal'"),
         ("focal--1", "unknown loss 'focal--1'"),
         ("ce-2", "unknown loss 'ce-2'"),
         ("flsd-54", "unknown loss 'flsd-54'"),
+        ("flsd-5-3", "between each two gammas stands the probability at which the second begins"),
+        ("flsd-5-0.5-3-0.2-1", "allowed: probabilities that increase from above 0 to below 1"),
+        ("flsd-5-0.2-3-0.2-1", "allowed: probabilities that increase"),
+        ("flsd-5-0-3", "allowed: probabilities that increase"),
+        ("flsd-5-1-3", "allowed: probabilities that increase"),
+        ("flsd-5-x-3", "'x' is not a plain number below 1000 for a gamma or threshold"),
+        ("flsd-5-0.2-3", "loss 'flsd-5-0.2-3' is called 'flsd-53'; write that"),
+        ("focal-p0-0.5", "p0 0.5 must be at least 0.05 and below 0.5"),
+        ("logitnorm-0", "temperature 0 must be at least 0.001 and below 1000"),
+        ("poly-x", "'x' is not a plain number below 1000 for epsilon"),
         (
             "focal-2.0",
             r"loss 'focal-2.0': '2.0' is not a plain number .*\(write 2 or 0.5, not 2.0",
@@ -107,4 +142,4 @@ def test_the_catalogue_imports_only_the_standard_library():
     names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     names |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     foreign = {name for name in names if name.split(".")[0] not in sys.stdlib_module_names}
-    assert foreign == {"focalcal.common.errors"}
+    assert foreign == {"focalcal.common.errors", "focalcal.common.declarations"}

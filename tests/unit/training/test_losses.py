@@ -21,7 +21,8 @@ LABELS = torch.tensor([0, 1, 2, 0, 0])
 ALL_IDS = [
     "ce",
     *("focal-0", "focal-0.5", "focal-1", "focal-3", "focal-7", "focal-2+ls-0.1"),
-    *("flsd-53", "flsd-532", "focal-sched-532", "focal-sched-531", "adafocal"),
+    *("focal-p0-0.25", "flsd-53", "flsd-532", "flsd-6-0.1-4-0.3-2-0.6-1"),
+    *("focal-sched-532", "focal-sched-531", "adafocal"),
     *("brier", "mmce", "mmce-authors", "ls-0.05"),
     *(
         "dual-focal-2",
@@ -31,7 +32,11 @@ ALL_IDS = [
         "proper-focal-0.5",
         "proper-focal-0",
     ),
+    *("mdca", "focal-mdca-2", "mbls-1.1", "poly-2", "logitnorm-0.5"),
 ]
+DETACHED_IDS = ["focal-gra-2", "focal-gra-0.5", "focal-gra-0", "bsce-gra"]
+"""Losses whose gradient is not that of their values."""
+NOT_SCALAR = [name for name in ALL_IDS if name.startswith(("mmce", "mdca", "focal-mdca", "proper"))]
 EXTREMES = (0.0, 1.0, -30.0, 100.0, 1e4, -1e30, 3e38, -3e38)
 
 
@@ -52,6 +57,21 @@ def scalar_focal(p, gamma):
     return -((1 - p) ** gamma) * math.log(p)
 
 
+def scalar_loss_after_m20(parsed, row, label, probs):
+    p = probs[label]
+    if parsed.kind == "mbls":
+        return -math.log(p) + 0.1 * sum(max(0.0, max(row) - z - 1.1) for z in row)
+    if parsed.kind == "poly":
+        return -math.log(p) + 2 * (1 - p)
+    if parsed.kind == "logitnorm":
+        norm = math.sqrt(sum(z * z for z in row))
+        return -math.log(softmax([z / (0.5 * norm) for z in row])[label])
+    if parsed.kind == "focal-gra":
+        return scalar_focal(p, parsed.gamma)
+    assert parsed.kind == "bsce-gra"
+    return -math.log(p) * sum((q - (k == label)) ** 2 for k, q in enumerate(probs))
+
+
 def scalar_loss(loss_id, row, label, epoch=0):  # noqa: PLR0911 (one formula a line)
     """Return the papers' formula for one sample in plain float64."""
     parsed = parse_loss(loss_id)
@@ -61,6 +81,8 @@ def scalar_loss(loss_id, row, label, epoch=0):  # noqa: PLR0911 (one formula a l
         return scalar_focal(p, 5 if p < 0.2 else 3)
     if parsed.kind == "flsd-532":
         return scalar_focal(p, 5 if p < 0.2 else 3 if p < 0.5 else 2)
+    if parsed.kind == "flsd":
+        return scalar_focal(p, 6 if p < 0.1 else 4 if p < 0.3 else 2 if p < 0.6 else 1)
     if parsed.kind in {"focal-sched-532", "focal-sched-531"}:
         last = {"focal-sched-532": 2, "focal-sched-531": 1}[parsed.kind]
         return scalar_focal(p, 5 if epoch < 100 else 3 if epoch < 250 else last)
@@ -71,13 +93,15 @@ def scalar_loss(loss_id, row, label, epoch=0):  # noqa: PLR0911 (one formula a l
         return -((1 - p + below) ** parsed.gamma) * math.log(p)
     if parsed.kind == "inverse-focal":
         return -((1 + p) ** parsed.gamma) * math.log(p)
+    if LOSSES[parsed.kind].module.endswith("after_m20"):
+        return scalar_loss_after_m20(parsed, row, label, probs)
     gamma = {"ce": 0.0, "ls": 0.0, "adafocal": 1.0}.get(parsed.kind, parsed.gamma)
     smoothed = [(1 - parsed.epsilon) * (k == label) + parsed.epsilon / len(row) for k in range(len(row))]
     return sum(v * scalar_focal(q, gamma) for v, q in zip(smoothed, probs, strict=True) if v)
 
 
 @pytest.mark.parametrize("epoch", [0, 99, 100, 249, 250])
-@pytest.mark.parametrize("loss_id", [name for name in ALL_IDS if not name.startswith(("mmce", "proper"))])
+@pytest.mark.parametrize("loss_id", [name for name in ALL_IDS + DETACHED_IDS if name not in NOT_SCALAR])
 def test_values_match_the_scalar_formula(loss_id, epoch):
     expected = [
         scalar_loss(loss_id, row, y, epoch) for row, y in zip(LOGITS.tolist(), LABELS.tolist(), strict=True)
@@ -91,17 +115,24 @@ def test_gradients_match_finite_differences(loss_id):
     assert torch.autograd.gradcheck(lambda z: values(loss_id, z), logits, atol=1e-7)
 
 
-@pytest.mark.parametrize("loss_id", ["focal-0", "dual-focal-0", "inverse-focal-0", "proper-focal-0", "ls-0"])
+@pytest.mark.parametrize(
+    "loss_id",
+    [
+        *("focal-0", "dual-focal-0", "inverse-focal-0", "proper-focal-0", "ls-0"),
+        *("poly-0", "focal-gra-0", "mbls-100"),
+    ],
+)
 def test_gamma_or_epsilon_zero_is_cross_entropy(loss_id):
     expected = torch.nn.functional.cross_entropy(LOGITS, LABELS, reduction="none")
     torch.testing.assert_close(values(loss_id), expected, rtol=1e-14, atol=0)
 
 
 def test_focal_with_smoothing_zero_epsilon_limit():
-    torch.testing.assert_close(values("focal-2+ls-0.0000000001"), values("focal-2"), rtol=1e-7, atol=0)
+    limit = 2 * values("focal-2+ls-0.000001") - values("focal-2+ls-0.000002")  # linear in epsilon
+    torch.testing.assert_close(limit, values("focal-2"), rtol=1e-9, atol=0)
 
 
-@pytest.mark.parametrize("loss_id", ALL_IDS)
+@pytest.mark.parametrize("loss_id", ALL_IDS + DETACHED_IDS)
 @pytest.mark.parametrize("classes", [2, 3, 10])
 def test_float32_is_finite_for_every_finite_logit(loss_id, classes):
     rows = [[a, b] + [0.0] * (classes - 2) for a in EXTREMES for b in EXTREMES]
@@ -151,12 +182,44 @@ def test_expected_loss_is_stationary_at_the_posterior_of_a_proper_loss(loss_id, 
     assert (total < 1e-12) if is_proper else (total > 1e-2)
 
 
-def test_flsd_threshold_is_a_recipe_key():
-    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, gamma_thresholds=(0.9, 0.95))
-    objective = TrainingObjective("flsd-53", recipe)
-    logits = torch.log(torch.tensor([[0.85, 0.15]]))
-    expected = scalar_focal(0.85, 5)
-    assert objective.values(logits, torch.tensor([0])).item() == pytest.approx(expected, rel=1e-5)
+@pytest.mark.parametrize("loss_id", DETACHED_IDS)
+def test_a_detached_weight_scales_the_gradient_of_cross_entropy(loss_id):
+    logits = LOGITS.clone().requires_grad_()
+    (found,) = torch.autograd.grad(values(loss_id, logits).sum(), logits)
+    plain = torch.nn.functional.cross_entropy(logits, LABELS, reduction="none")
+    (expected,) = torch.autograd.grad(plain.sum(), logits)
+    weight = [
+        scalar_loss(loss_id, row, y) / scalar_loss("ce", row, y)
+        for row, y in zip(LOGITS.tolist(), LABELS.tolist(), strict=True)
+    ]
+    torch.testing.assert_close(found, expected * torch.tensor(weight)[:, None].double(), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize(("loss_id", "base"), [("mdca", "ce"), ("focal-mdca-2", "focal-2")])
+def test_mdca_by_hand(loss_id, base):
+    """Mean probabilities 0.7 and 0.3, shares of labels 1/3 and 2/3."""
+    probs = torch.tensor([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]], dtype=torch.float64)
+    labels = torch.tensor([0, 1, 1])
+    penalty = (abs(0.7 - 1 / 3) + abs(0.3 - 2 / 3)) / 2
+    expected = values(base, torch.log(probs), labels) + penalty
+    torch.testing.assert_close(values(loss_id, torch.log(probs), labels), expected, rtol=1e-13, atol=0)
+
+
+def test_logitnorm_ignores_the_scale_of_the_logits_and_is_smooth_at_zero():
+    torch.testing.assert_close(values("logitnorm-0.04", 1e6 * LOGITS), values("logitnorm-0.04"))
+    zero = torch.zeros(1, 4, dtype=torch.float64, requires_grad=True)
+    value = values("logitnorm-0.04", zero, torch.tensor([0]))
+    assert value.item() == pytest.approx(math.log(4), rel=1e-14)
+    (gradient,) = torch.autograd.grad(value, zero)
+    assert gradient[0].tolist() == pytest.approx([-0.75 / 4e-9, *[0.25 / 4e-9] * 3], rel=1e-12)
+
+
+def test_focal_p0_has_the_gradient_of_cross_entropy_at_p0():
+    gradients = []
+    for loss_id in ("focal-p0-0.2", "ce"):
+        logits = torch.log(torch.tensor([[0.2, 0.5, 0.3]], dtype=torch.float64)).requires_grad_()
+        gradients.append(torch.autograd.grad(values(loss_id, logits, torch.tensor([0])), logits)[0])
+    torch.testing.assert_close(*gradients, rtol=1e-13, atol=0)
 
 
 def test_adafocal_uses_the_gamma_of_the_bin_of_the_true_class():
@@ -213,4 +276,4 @@ def test_reduction_is_the_recipes_except_for_brier_which_is_a_mean():
 
 
 def test_the_ids_tested_here_cover_every_family():
-    assert {parse_loss(loss_id).kind for loss_id in ALL_IDS} == set(LOSSES)
+    assert {parse_loss(loss_id).kind for loss_id in ALL_IDS + DETACHED_IDS} == set(LOSSES)

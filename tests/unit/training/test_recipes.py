@@ -34,10 +34,10 @@ def test_every_recipe_agrees_with_itself(name):
 
 
 def test_lists_and_mappings_become_values_that_cannot_change():
-    chosen = recipe(milestones=[3, 5], gamma_thresholds=[0.1, 0.2], adafocal={"bins": 3})
-    assert (chosen.milestones, chosen.gamma_thresholds) == ((3, 5), (0.1, 0.2))
+    chosen = recipe(milestones=[3, 5], gamma_milestones=[1, 2], adafocal={"bins": 3})
+    assert (chosen.milestones, chosen.gamma_milestones) == ((3, 5), (1, 2))
     assert chosen.adafocal == AdaFocalSettings(bins=3)
-    assert hash(chosen) == hash(recipe(milestones=(3, 5), gamma_thresholds=(0.1, 0.2), adafocal={"bins": 3}))
+    assert hash(chosen) == hash(recipe(milestones=(3, 5), gamma_milestones=(1, 2), adafocal={"bins": 3}))
 
 
 @pytest.mark.parametrize(

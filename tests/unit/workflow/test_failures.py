@@ -46,6 +46,18 @@ def test_job_without_a_log_is_named_all_the_same():
     assert "  plan: no log\n" in report([job("plan", None)], on_cluster=False)
 
 
+def test_the_last_line_of_its_log_tells_why(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("12:00:00 epoch 1/2\n12:00:01 error: config key 'x' is 1\n\n", encoding="utf-8")
+    lines = report([job("train", str(log), seed="1")], on_cluster=False).splitlines()
+    assert lines[1:3] == [f"  train seed=1: {log}", "    error: config key 'x' is 1"]
+
+
+def test_of_very_many_failed_jobs_the_first_are_named():
+    lines = report([job(f"rule{n:02}", None) for n in range(25)], on_cluster=False).splitlines()
+    assert lines[20:22] == ["  rule19: no log", "  and 5 more"]
+
+
 def test_nothing_failed_nothing_said():
     assert report([], on_cluster=False) == ""
 

@@ -81,6 +81,15 @@ def test_psi_is_told_the_training_gamma_or_that_there_is_none(tmp_path, loss, ga
     assert grid.calibration_spec(run)["run"]["gamma"] == gamma
 
 
+@pytest.mark.parametrize(("trained", "own_only"), [(True, False), (False, True)])
+def test_only_without_trained_runs_are_own_logits_all_there_is(tmp_path, trained, own_only):
+    config = merged_config()
+    (tmp_path / "logits.npz").touch()
+    entry = {"path": str(tmp_path / "logits.npz"), "dataset": "d", "model": "m", "loss": "ce", "seed": 1}
+    config.update(runs=config["runs"] if trained else [], logits={"mine": entry})
+    assert build_grid(config, ROOT).own_logits_only is own_only
+
+
 def test_imported_and_trained_runs_are_told_apart_by_the_whole_path(tmp_path):
     config = merged_config()
     (tmp_path / "logits.npz").touch()

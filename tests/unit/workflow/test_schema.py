@@ -129,7 +129,11 @@ def test_a_whole_number_is_written_as_one(path, key, value):
             {},
             "config key 'plan.images_per_second.default' is missing; Estimated training throughput ",
         ),
-        (["report"], {}, "config key 'report.title' is missing; Title of the report."),
+        (
+            ["recovery"],
+            {},
+            "config key 'recovery.bins' is missing; Number of bins of the stage's ECE; C21 uses 10.",
+        ),
         (
             ["report", "metrics"],
             "ece",
@@ -179,7 +183,7 @@ def test_a_mistake_is_told_with_key_value_limits_and_meaning(path, value, messag
         ("clip_norm", 0.0, "is 0.0; allowed: a number, above 0, or null; Largest norm"),
         ("holdout_fraction", 1.0, "is 1.0; allowed: a number, above 0, below 1; Share of the training set"),
         ("snapshot_epochs", [2, 2], "is [2, 2]; allowed: a list, no item twice; Epochs, counted from 1"),
-        ("gamma_thresholds", [0.5], "is [0.5]; allowed: a list, at least 2 item(s), at most 2 item(s); Prob"),
+        ("gamma_milestones", [5], "is [5]; allowed: a list, at least 2 item(s), at most 2 item(s); Epochs"),
         ("adafocal", {"bin": 3}, "did you mean 'bins'?"),
     ],
 )

@@ -1,0 +1,61 @@
+"""The installed package works from any folder: the README's example runs, and data files are there."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.project import ROOT
+
+SETUP = """
+import numpy as np
+rng = np.random.default_rng(0)
+val_labels = rng.integers(0, 3, 300)
+val_logits = test_logits = rng.normal(size=(300, 3)) + 3 * np.eye(3)[val_labels]
+"""
+CHECK = """
+assert np.allclose(probabilities.sum(axis=1), 1)
+import focalcal.reporting
+from pathlib import Path
+folder = Path(focalcal.reporting.__file__).parents[1]
+print(folder)
+data = [path for path in folder.rglob("*.*") if path.suffix not in {".py", ".pyc"}]
+print(*(path.relative_to(folder) for path in data))
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """A folder into which the package was installed."""
+    folder = tmp_path_factory.mktemp("library")
+    clone = folder / "clone"
+    shutil.copytree(ROOT / "focalcal", clone / "focalcal", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy2(ROOT / name, clone)
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(folder / "lib")]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(clone)], check=True)
+    shutil.rmtree(clone)
+    return folder / "lib"
+
+
+def test_the_example_runs_from_a_script_elsewhere(library, tmp_path):
+    readme = (ROOT / "README.md").read_text("utf-8")
+    example = next(code for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "fit(" in code)
+    script = tmp_path / "mine.py"
+    script.write_text(SETUP + example + CHECK, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(library)}
+    result = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    folder, data = result.stdout.splitlines()
+    assert folder == str(library / "focalcal")
+    sources = [path for path in (ROOT / "focalcal").rglob("*.*") if path.suffix not in {".py", ".pyc", ".md"}]
+    assert set(data.split()) == {str(path.relative_to(ROOT / "focalcal")) for path in sources}
