@@ -296,7 +296,7 @@ class LineFocalTemperatureScaling(FocalTemperatureScaling):
     narrowest_range=1.2e-3,
     shown=False,
     compared_with=("fts",),
-    replaces=("fts", "fts-line"),
+    replaces=("fts", "fts-line", "fts-predicted"),
 )
 @dataclass(eq=False)
 class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):

@@ -23,7 +23,7 @@ from focalcal.calibration.metrics import Predictions, metric_value, reliability_
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.run import context_of, why_not_applicable
 
-FOLDS = 5
+FOLDS = 4
 RESAMPLES = 500
 """Bootstrap draws of validation samples that tell how sure the choice is."""
 LEAVE = "none"

@@ -8,6 +8,7 @@ from torch import nn
 from focalcal.common.errors import UserError
 from focalcal.data.prepared import PreparedData
 from focalcal.training import catalogue
+from focalcal.training.models.extension_models import own_model
 from focalcal.training.recipes import RunSpec
 
 MLP_WIDTH = 256
@@ -17,7 +18,9 @@ def build_model(model_id: str, input_shape: tuple[int, ...], classes: int) -> nn
     """Return the freshly initialised network `model_id` for inputs of shape (d,) or (C, H, W)."""
     catalogue.check_model(model_id)
     input_shape = tuple(input_shape)
-    if len(input_shape) != 3 and model_id not in catalogue.FEATURE_MODELS:
+    if model_id in catalogue.OWN_MODELS:
+        return own_model(model_id, input_shape, classes)
+    if len(input_shape) != 3 and catalogue.takes_only_images(model_id):
         raise UserError(
             f"model {model_id!r} takes images (C, H, W), but the dataset has features of shape "
             f"{input_shape}; use {', '.join(catalogue.FEATURE_MODELS)}"
