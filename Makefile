@@ -26,7 +26,7 @@ schema: $(STAMP)
 	$(BIN)/python -m workflow_scripts.schema
 
 docs: $(STAMP)
-	$(BIN)/python -m workflow_scripts.rule_docs
+	$(BIN)/python -m workflow_scripts.docs
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

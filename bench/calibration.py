@@ -236,7 +236,11 @@ def main() -> None:
     parser.add_argument(
         "--all-points", action="store_true", help="measure the straightforward way everywhere"
     )
-    every = 1 if parser.parse_args().all_points else EVERY
+    parser.add_argument(
+        "--large", action="store_true", help="also run all methods on 50,000 x 1,000 logits (many minutes)"
+    )
+    arguments = parser.parse_args()
+    every = 1 if arguments.all_points else EVERY
     fresh_process(20, 3, 2, (0.0, 1.0))  # compiles, if nothing has yet
     results = {
         "threads": {"focalcal": default_threads(), "torch": torch.get_num_threads()},
@@ -247,15 +251,15 @@ def main() -> None:
         "structured 5,000 x 100": structured(5000, 100),
         "all default methods 5,000 x 10 (at most 3 s)": whole_run(5000, 10),
         "all default methods 5,000 x 100 (at most 10 s)": whole_run(5000, 100),
-        "all default methods 50,000 x 1,000, every 20th temperature (at most 8 GiB)": whole_run(
-            50_000, 1000, 0.2
-        ),
         "doubling (2 is linear)": scaling(),
         "first call in a fresh process": min(
             (fresh_process(20, 3, 2, (0.0, 1.0)) for _ in range(3)), key=lambda run: run["seconds"]
         ),
         "memory at 10,000 x 1,000": fresh_process(10_000, 1000, 20, GAMMAS),
     }
+    if arguments.large:
+        title = "all default methods 50,000 x 1,000, every 50th temperature (at most 8 GiB)"
+        results[title] = whole_run(50_000, 1000, 0.5)
     for title, numbers in results.items():
         print(title)
         for name, value in numbers.items():

@@ -22,7 +22,7 @@ SMALLEST_PROBABILITY = np.finfo(np.float64).tiny
     criteria=("nll",),
 )
 class EnsembleTemperatureScaling(LogLossCalibrator):
-    """Method `ets`: w1 softmax(logits / T) + w2 softmax(logits) + w3 / k (Zhang et al. 2020, Eq. (11)).
+    """Method `ets`: w1 softmax(logits / T) + w2 softmax(logits) + w3 / k (Zhang et al. 2020).
 
     First T is fitted, then the weights, which are not negative and sum to 1; both by log-loss.
 

@@ -4,7 +4,7 @@ import gzip
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -46,6 +46,20 @@ def extract(
     except _DAMAGE as error:
         raise ArchiveError(f"{archive.name} is damaged: {error}") from None
     return written
+
+
+def extract_zip(archive: Path, folder: Path, sizes: Mapping[str, int | None]) -> None:
+    """Write the members of a zip whose file names are in `sizes` to `folder`, each at most so many bytes."""
+    try:
+        with zipfile.ZipFile(archive) as members:
+            for info in members.infolist():
+                name = PurePosixPath(info.filename).name
+                if name in sizes and "__MACOSX" not in info.filename:
+                    largest = info.file_size if sizes[name] is None else sizes[name]
+                    with members.open(info) as content:
+                        _copy(content, folder / name, largest, archive.name)
+    except _DAMAGE as error:
+        raise ArchiveError(f"{archive.name} is damaged: {error}") from None
 
 
 def gunzip(source: Path, target: Path, largest: int) -> None:

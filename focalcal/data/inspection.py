@@ -1,5 +1,6 @@
 """A figure of samples and a table of class counts of a prepared dataset."""
 
+import textwrap
 from pathlib import Path
 
 import matplotlib as mpl
@@ -7,13 +8,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from focalcal.common.samples import SPLITS
-from focalcal.data.prepared import PreparedData, class_counts
+from focalcal.data.prepared import TEXT_KINDS, PreparedData, class_counts
 
 _MOST_CLASSES = 10
 _SAMPLES_PER_CLASS = 8
 _MOST_POINTS = 2000
 _COLUMN_INCHES = 5.0
 _DPI = 150
+_LINE_CHARACTERS = 76
+_MOST_BINS = 60
 # Names of classes are texts, not formulas.
 _STYLE = {
     "font.size": 9,
@@ -45,11 +48,14 @@ def save_figure(data: PreparedData, dataset: str, class_names: list[str], paths:
     """Save a figure of the training samples to each path, in the format of its suffix.
 
     Images: a grid with one row per class. One feature: the density of each class, with the true posterior if
-    known. More features: the samples on their first two principal axes.
+    known. More features: the samples on their first two principal axes. Texts and trees: the first text of
+    each class and the lengths of all.
     """
     with mpl.rc_context(_STYLE):
-        if data.inputs.ndim == 4:
+        if data.kind == "images":
             figure = _image_grid(data, class_names)
+        elif data.kind in TEXT_KINDS:
+            figure = _text_plot(data, class_names)
         elif data.inputs.shape[1] == 1:
             figure = _density_plot(data, class_names)
         else:
@@ -132,6 +138,55 @@ def _principal_plot(data: PreparedData, class_names: list[str]) -> Figure:
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
     axis.legend(title="class", frameon=False, markerscale=2, handletextpad=0, **beside)
     return figure
+
+
+def _text_plot(data: PreparedData, class_names: list[str]) -> Figure:
+    """Return the beginning of the first training text of each class above a histogram of lengths."""
+    shown = _shown_classes(data)
+    # A few classes leave room for several examples of each.
+    repeats = max(1, _MOST_CLASSES // len(shown))
+    lines = [(label, sample) for label in shown for sample in _first_samples(data, label, repeats)]
+    heights = (0.22 * len(lines) + 0.1, 1.7)
+    figure = Figure(figsize=(_COLUMN_INCHES * 1.4, sum(heights) + 0.4), layout="constrained")
+    texts, lengths = figure.subplots(2, 1, height_ratios=heights)
+    # In characters, as wide as the longest class name.
+    room = _LINE_CHARACTERS - max(len(class_names[label]) for label in shown)
+    indent = 1 - room / _LINE_CHARACTERS
+    for row, (label, sample) in enumerate(lines):
+        texts.text(0, -row, class_names[label], va="center", color="0.35", parse_math=False)
+        words = _sample_words(data, sample)
+        beginning = textwrap.shorten(" ".join(words), room, placeholder=" \u2026")
+        texts.text(indent, -row, beginning, va="center", parse_math=False)
+    texts.set(xlim=(0, 1), ylim=(0.5 - len(lines), 0.5))
+    texts.axis("off")
+    counts = {split: _text_lengths(data)[data.indices(split)] for split in SPLITS}
+    longest = max(int(values.max()) for values in counts.values())
+    width = 1 + longest // _MOST_BINS
+    edges = np.arange(0, longest + 1 + width, width) - 0.5
+    for number, (split, values) in enumerate(counts.items()):
+        share = np.histogram(values, bins=edges)[0] / len(values)
+        median = f"{split}, median {np.median(values):g}"
+        lengths.stairs(100 * share, edges, label=median, **_class_line_style(number))
+    lengths.set(xlabel="words", ylabel="texts (%)", xlim=(0, longest + 0.5))
+    lengths.legend(frameon=False)
+    return figure
+
+
+def _first_samples(data: PreparedData, label: int, count: int) -> np.ndarray:
+    train = data.train_indices
+    return train[data.labels[train] == label][:count]
+
+
+def _sample_words(data: PreparedData, sample: int) -> list[str]:
+    """Return the words of one text, or of the leaves of one tree."""
+    numbers = data.inputs[sample] if data.kind == "tokens" else data.inputs[sample][:, 0]
+    return data.words[numbers[numbers > 0]].tolist()
+
+
+def _text_lengths(data: PreparedData) -> np.ndarray:
+    """Return the number of words of each text or tree, int64 (n,)."""
+    numbers = data.inputs if data.kind == "tokens" else data.inputs[:, :, 0]
+    return (numbers > 0).sum(axis=1)
 
 
 def _shown_classes(data: PreparedData) -> list[int]:

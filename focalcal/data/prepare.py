@@ -10,7 +10,7 @@ import numpy as np
 from focalcal.common.errors import UserError
 from focalcal.common.io import checksum
 from focalcal.common.samples import SPLITS
-from focalcal.data import parsers, prepared, registry, splits, user_data
+from focalcal.data import parsers, prepared, registry, splits, text_datasets, user_data
 from focalcal.data.digits import prepare_digits
 from focalcal.data.errors import SourceError
 from focalcal.data.fetch import obtain
@@ -27,6 +27,8 @@ class Preparation:
     """A description of the source that served it."""
     class_names: list[str] | None = None
     """None if the classes have no names."""
+    text: dict[str, Any] | None = None
+    """How texts became numbers: tokenisation, vocabulary, vectors; None for other inputs."""
 
 
 def prepare_dataset(spec: Mapping[str, Any], cache: Path) -> Preparation:
@@ -53,6 +55,7 @@ def dataset_record(spec: Mapping[str, Any], preparation: Preparation, path: Path
         "input_shape": list(data.inputs.shape[1:]),
         "posterior_known": data.posterior is not None,
         "source": preparation.source,
+        **({} if preparation.text is None else {"text": preparation.text}),
         "spec": dict(spec),
     }
 
@@ -68,6 +71,21 @@ def _prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
             return Preparation(data, "bundled with scikit-learn", entry["class_names"])
         case "download":
             return _prepare_download(spec, cache)
+        case "newsgroups" | "treebank":
+            return _prepare_text(spec, cache)
+        case _:
+            return _prepare_own(spec, cache)
+
+
+def _prepare_own(spec: Mapping[str, Any], cache: Path) -> Preparation:
+    """Return a dataset of the user's own."""
+    entry, parameters = spec["entry"], dict(spec["parameters"])
+    match entry["kind"]:
+        case "texts":
+            path = Path(parameters["texts"])
+            vectors = _vectors_file(parameters["vectors"], cache)
+            result = text_datasets.own_texts(spec["name"], path, parameters, vectors)
+            return Preparation(result.data, f"texts {path}", result.class_names, result.record)
         case "folder":
             folder = Path(parameters.pop("folder"))
             data, class_names = user_data.from_folder(folder, **parameters)
@@ -80,6 +98,29 @@ def _prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
             return Preparation(data, f"Python file {entry['file']}")
         case kind:
             raise ValueError(f"has the unknown kind {kind!r}")
+
+
+def _prepare_text(spec: Mapping[str, Any], cache: Path) -> Preparation:
+    """Return an official dataset of texts with word vectors."""
+    entry, parameters = spec["entry"], spec["parameters"]
+    files_of = entry.get("base", spec["name"])
+    sources = {} if "sources" in entry else registry.load_entry(files_of)
+    obtained = obtain(files_of, {**sources, **entry}, cache)
+    vectors = _vectors_file(parameters["vectors"], cache)
+    make = {"newsgroups": text_datasets.newsgroups, "treebank": text_datasets.treebank}[entry["kind"]]
+    paths = [obtained.folder / file["name"] for file in entry["files"]]
+    result = make(spec["name"], paths, entry, parameters, vectors)
+    source = f"{obtained.source}; word vectors: {vectors.source}"
+    return Preparation(result.data, source, result.class_names, result.record)
+
+
+def _vectors_file(name: str | None, cache: Path) -> text_datasets.VectorsFile:
+    """Return the file of word vectors `name`, fetched if need be; None stands for random vectors."""
+    if name is None:
+        return text_datasets.VectorsFile(None, "drawn at random")
+    obtained = obtain(name, registry.load_vectors_entry(name), cache)
+    (file,) = registry.load_vectors_entry(name)["files"]
+    return text_datasets.VectorsFile(obtained.folder / file["name"], f"{name}, {obtained.source}")
 
 
 def _prepare_download(spec: Mapping[str, Any], cache: Path) -> Preparation:

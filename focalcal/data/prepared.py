@@ -18,6 +18,15 @@ from focalcal.common.io import atomic_output
 from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
 
 POSTERIOR_SUM_TOLERANCE = 1e-6
+INPUT_KINDS = {
+    ("uint8", 4): "images",
+    ("float32", 2): "features",
+    ("int32", 2): "tokens",
+    ("int32", 3): "trees",
+}
+NODE_COLUMNS = ("word", "left", "right", "label")
+TEXT_KINDS = ("tokens", "trees")
+_OPTIONAL = ("posterior", "words", "vectors")
 _LOCAL_HEADER_BYTES = 30
 
 
@@ -26,7 +35,9 @@ class PreparedData:
     """Inputs and labels of every sample, with the three disjoint splits as indices into them."""
 
     inputs: np.ndarray
-    """uint8 (n, C, H, W) images, or float32 (n, d) features."""
+    """What `kind` says: uint8 (n, C, H, W) images; float32 (n, d) features; int32 (n, m) tokens, the numbers
+    in `words` of each text, right-aligned after zeros; or int32 (n, m, 4) trees, one row per node after its
+    children: word, left child, right child, label, -1 where there is none and in rows after the root."""
     labels: np.ndarray
     """int64 (n,), from 0 to `classes` - 1."""
     train_indices: np.ndarray
@@ -36,11 +47,20 @@ class PreparedData:
     classes: int
     """K, the number of classes."""
     mean: np.ndarray
-    """float32 (C,) of images scaled to [0, 1]; zeros (d,) for features."""
+    """float32 (C,) of images scaled to [0, 1]; zeros (d,) for features; (0,) for texts."""
     std: np.ndarray
-    """float32 (C,) of images scaled to [0, 1]; ones (d,) for features."""
+    """float32 (C,) of images scaled to [0, 1]; ones (d,) for features; (0,) for texts."""
     posterior: np.ndarray | None = None
     """float64 (n, K), the true class posterior of each sample where it is known."""
+    words: np.ndarray | None = None
+    """str (V,), the vocabulary of texts; word 0 is the empty one, which fills short texts."""
+    vectors: np.ndarray | None = None
+    """float32 (V, d), the initial vector of each word; that of word 0 is zero."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the inputs: images, features, tokens or trees."""
+        return INPUT_KINDS[self.inputs.dtype.name, self.inputs.ndim]
 
     def indices(self, split: str) -> np.ndarray:
         """Return the int64 indices of `split`: "train", "val" or "test"."""
@@ -50,9 +70,8 @@ class PreparedData:
 def write_dataset(path: str | os.PathLike[str], data: PreparedData) -> None:
     """Write `data` to `path` atomically; the same arrays always give the same bytes."""
     validate(data)
-    arrays = {field.name: np.asarray(getattr(data, field.name)) for field in fields(data)}
-    if data.posterior is None:
-        del arrays["posterior"]
+    values = {field.name: getattr(data, field.name) for field in fields(data)}
+    arrays = {name: np.asarray(value) for name, value in values.items() if value is not None}
     with atomic_output(path) as partial:
         # np.savez stamps every member with the same fixed date, and the members keep this order.
         np.savez(partial, **arrays)
@@ -99,16 +118,18 @@ def validate(data: PreparedData) -> None:
     """Raise ValueError with the field, its value and what is allowed if `data` is malformed."""
     _validate_types(data)
     inputs, labels, posterior = data.inputs, data.labels, data.posterior
-    if (inputs.dtype, inputs.ndim) not in ((np.uint8, 4), (np.float32, 2)):
+    if (inputs.dtype.name, inputs.ndim) not in INPUT_KINDS:
         raise ValueError(
-            f"inputs must be uint8 (n, C, H, W) images or float32 (n, d) features, "
-            f"not {_type_and_shape(inputs)}"
+            f"inputs must be uint8 (n, C, H, W) images, float32 (n, d) features, int32 (n, m) tokens or "
+            f"int32 (n, m, 4) trees, not {_type_and_shape(inputs)}"
         )
     if 0 in inputs.shape:
         raise ValueError(f"inputs must not be empty, but have shape {inputs.shape}")
     if inputs.dtype == np.float32 and not np.isfinite(inputs).all():
         raise ValueError("inputs must be finite, but hold NaN or infinities")
     _validate_shapes(data)
+    if data.kind in TEXT_KINDS:
+        _validate_texts(data)
     if not (np.isfinite(data.mean).all() and np.isfinite(data.std).all() and (data.std > 0).all()):
         raise ValueError(f"mean must be finite and std positive, not {data.mean} and {data.std}")
     if data.classes < 2:
@@ -128,7 +149,7 @@ def _validate_types(data: PreparedData) -> None:
     for field in fields(data):
         value = getattr(data, field.name)
         wanted, words = (int, "a Python int") if field.name == "classes" else (np.ndarray, "a NumPy array")
-        is_omitted = field.name == "posterior" and value is None
+        is_omitted = field.name in _OPTIONAL and value is None
         if not (isinstance(value, wanted) or is_omitted):
             raise ValueError(f"{field.name} must be {words}, not {type(value).__name__}; correct it")
 
@@ -136,6 +157,8 @@ def _validate_types(data: PreparedData) -> None:
 def _validate_shapes(data: PreparedData) -> None:
     """Check the types and shapes that follow from the inputs'."""
     count, channels = data.inputs.shape[:2]
+    if data.kind in TEXT_KINDS:
+        channels = 0
     expected = {
         "labels": ("int64", (count,)),
         "mean": ("float32", (channels,)),
@@ -146,6 +169,33 @@ def _validate_shapes(data: PreparedData) -> None:
         values = getattr(data, name)
         if values is not None and (values.dtype != dtype or values.shape != shape):
             raise ValueError(f"{name} must be {dtype} {shape}, not {_type_and_shape(values)}")
+
+
+def _validate_texts(data: PreparedData) -> None:
+    """Check that words have vectors, and that texts and trees name only words and nodes that exist."""
+    inputs, words, vectors = data.inputs, data.words, data.vectors
+    if words is None or vectors is None:
+        raise ValueError(f"{data.kind} need words and vectors, but one of them is missing")
+    if words.dtype.kind != "U" or words.ndim != 1 or words[0] != "":
+        raise ValueError(f"words must be str (V,) with word 0 empty, not {_type_and_shape(words)}")
+    if vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != len(words):
+        raise ValueError(f"vectors must be float32 ({len(words)}, d), not {_type_and_shape(vectors)}")
+    if not np.isfinite(vectors).all() or vectors[0].any():
+        raise ValueError("vectors must be finite, and that of word 0 zero")
+    used = inputs if data.kind == "tokens" else inputs[:, :, 0]
+    least = 0 if data.kind == "tokens" else -1
+    if used.min() < least or used.max() >= len(words):
+        raise ValueError(f"words must be numbered {least}..{len(words) - 1}, not {used.min()}..{used.max()}")
+    if data.kind == "tokens":
+        return
+    if inputs.shape[2] != len(NODE_COLUMNS):
+        raise ValueError(f"trees must have the columns {', '.join(NODE_COLUMNS)}, not {inputs.shape[2]}")
+    _, left, right, label = np.moveaxis(inputs, 2, 0)
+    positions = np.arange(inputs.shape[1])
+    if not ((left < positions) & (right < positions) & ((left < 0) == (right < 0))).all():
+        raise ValueError("each node of a tree must have no children or two, in rows above its own")
+    if label.max() > data.classes:
+        raise ValueError(f"labels of nodes must be at most {data.classes}, which is neutral")
 
 
 def _validate_splits(data: PreparedData) -> None:

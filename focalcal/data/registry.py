@@ -1,8 +1,8 @@
 """The datasets by name: definition, settings and job specs. Standard library only.
 
 There is one TOML file per dataset in the folder `registry/`. A user's own dataset needs none: it is described
-in the config (`folder`, `npz`) or by a Python file `extensions/datasets/NAME.py`. With `base` the config
-gives a built-in dataset a second name, under which it has parameters of its own: `gauss-3-500: {base:
+in the config (`folder`, `npz`, `texts`) or by a Python file `extensions/datasets/NAME.py`. With `base` the
+config gives a built-in dataset a second name, under which it has parameters of its own: `gauss-3-500: {base:
 gauss-3, sizes: ...}`.
 """
 
@@ -19,6 +19,7 @@ from focalcal.common.samples import FEWEST_SAMPLES
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
+_VECTORS_FOLDER = REGISTRY_FOLDER / "vectors"
 DOWNLOAD = "download"
 """The value of `recovery.human_labels` that asks for the registry's own source."""
 
@@ -32,6 +33,14 @@ _DRAWN_SPLIT = {"validation": 0.1, "test": 0.2, "seed": 0}
 _OWN_DEFAULTS = {
     "folder": {"folder": None, "image_size": None, "greyscale": False, **_DRAWN_SPLIT},
     "npz": {"npz": None, **_DRAWN_SPLIT},
+    "texts": {
+        "texts": None,
+        "vocabulary": 20000,
+        "length": 1000,
+        "vectors": "glove-6b-100d",
+        "dimensions": 100,
+        **_DRAWN_SPLIT,
+    },
     "extension": {"options": {}},
 }
 
@@ -49,6 +58,16 @@ def load_entry(name: str) -> dict[str, Any]:
         )
     entry = tomllib.loads((REGISTRY_FOLDER / f"{name}.toml").read_text("utf-8"))
     return {**load_entry(entry["base"]), **entry} if "base" in entry else entry
+
+
+def load_vectors_entry(name: str) -> dict[str, Any]:
+    """Return the registry entry of the word vectors `name`: their files and sources."""
+    return tomllib.loads((_VECTORS_FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+def vectors_names() -> list[str]:
+    """Return the names of the word vectors that texts may start from."""
+    return sorted(file.stem for file in _VECTORS_FOLDER.glob("*.toml"))
 
 
 def entry_names() -> list[str]:
@@ -85,17 +104,30 @@ def job_spec(
     return {"name": name, "entry": entry, "parameters": parameters}
 
 
+def input_kind(spec: Mapping[str, Any]) -> str | None:
+    """Return images, features, tokens or trees; None if only the user's own files can tell."""
+    entry = spec["entry"]
+    if entry["kind"] == "texts":
+        return "tokens"
+    if "inputs" in entry or "shape" not in entry:
+        return entry.get("inputs")
+    return "images" if len(entry["shape"]) == 3 else "features"
+
+
 def user_files(spec: Mapping[str, Any]) -> list[str]:
     """Return the user's own data that a dataset is made from: the inputs of its job.
 
-    For a folder of images these are the folder and all folders in it, since adding an image changes only the
+    For a folder of samples these are the folder and all folders in it, since adding a file changes only the
     time of the folder it is in. The code of an extension is in its spec instead.
     """
     parameters = spec["parameters"]
     if "npz" in parameters:
         return [parameters["npz"]]
-    if "folder" in parameters:
-        return _folders(f"datasets.{spec['name']}.folder", Path(parameters["folder"]))
+    if "texts" in parameters and Path(parameters["texts"]).is_file():
+        return [parameters["texts"]]
+    for key in ("folder", "texts"):
+        if key in parameters:
+            return _folders(f"datasets.{spec['name']}.{key}", Path(parameters[key]))
     return []
 
 
@@ -158,6 +190,8 @@ def _check_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[
             raise UserError(f"{where}.validation: must be {allowed}, not {validation!r}")
     if kind == "folder" and not Path(parameters["folder"]).is_dir():
         raise UserError(f"{where}.folder: {parameters['folder']!r} is not a folder in {str(Path.cwd())!r}")
+    if "vectors" in parameters:
+        _check_text_parameters(where, entry, parameters)
     if kind == "npz":
         _check_npz(f"{where}.npz", Path(parameters["npz"]))
 
@@ -174,6 +208,23 @@ def _check_npz(where: str, path: Path) -> None:
         raise UserError(f"{where}: {str(path)!r} is not an .npz file; allowed: what np.savez writes")
 
 
+def _check_text_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+    """Raise a UserError for a parameter that does not fit a dataset of texts."""
+    kind, vectors = entry["kind"], parameters["vectors"]
+    if kind == "newsgroups":
+        wanted, available = parameters["validation"] + parameters["test"], entry["counts"]["all"]
+        if not (isinstance(wanted, int) and wanted < available):
+            allowed = f"whole numbers that leave training samples out of {available}"
+            raise UserError(f"{where}: validation and test must be {allowed}, not {wanted}")
+    if vectors not in [*vectors_names(), None]:
+        raise UserError(f"{where}.vectors: must be {', '.join(vectors_names())} or null, not {vectors!r}")
+    if kind == "texts" and vectors and parameters["dimensions"] != load_vectors_entry(vectors)["dimensions"]:
+        allowed = f"{load_vectors_entry(vectors)['dimensions']} for {vectors}"
+        raise UserError(f"{where}.dimensions: must be {allowed}, not {parameters['dimensions']}")
+    if kind == "texts" and not Path(parameters["texts"]).exists():
+        raise UserError(f"{where}.texts: {parameters['texts']!r} does not exist in {str(Path.cwd())!r}")
+
+
 def _base_entry(name: str, base: str) -> dict[str, Any]:
     """Return the entry of the built-in dataset that `name` is a variant of, `base` naming its files."""
     if base not in entry_names():
@@ -188,6 +239,7 @@ def _kind_of(name: str, settings: Mapping[str, Any], root: Path) -> str:
     definitions = {
         "folder": ("the key folder", "folder" in settings),
         "npz": ("the key npz", "npz" in settings),
+        "texts": ("the key texts", "texts" in settings),
         "base": ("the key base", "base" in settings),
         "extension": (
             f"the file {extension_file('datasets', name)}",

@@ -38,19 +38,19 @@ def from_folder(
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; give one with a sub-folder for each class")
-    split_folders = _split_folders(folder)
-    first = next(iter(split_folders.values()))
-    class_names = _sub_folders(first)
+    parents = split_folders(folder)
+    first = next(iter(parents.values()))
+    class_names = sub_folders(first)
     if len(class_names) < 2:
         raise UserError(
             f"{first} has {len(class_names)} sub-folders; allowed: one for each of 2 or more classes"
         )
-    files = {split: _labelled_files(parent, class_names) for split, parent in split_folders.items()}
+    files = {split: labelled_files(parent, class_names, IMAGE_SUFFIXES) for split, parent in parents.items()}
     everything = [pair for pairs in files.values() for pair in pairs]
     labels = np.array([label for _, label in everything], dtype=np.int64)
     counts = {split: len(pairs) for split, pairs in files.items()}
-    indices = _split_indices(labels, counts, validation, test, seed)
-    _refuse_empty_classes(folder, labels[indices["train"]], class_names, "add images or remove the folder")
+    indices = split_indices(labels, counts, validation, test, seed)
+    refuse_empty_classes(folder, labels[indices["train"]], class_names, "add images or remove the folder")
     inputs = _read_images([file for file, _ in everything], image_size, greyscale)
     return _assembled(inputs, labels, indices, len(class_names)), class_names
 
@@ -82,10 +82,10 @@ def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedD
         }
     else:
         counts = {part: len(part_labels) for part, (_, part_labels) in parts.items()}
-        indices = _split_indices(labels, counts, validation, test, seed)
+        indices = split_indices(labels, counts, validation, test, seed)
     classes = int(labels.max()) + 1
     repair = "number labels 0 to K - 1 without gaps, or add training samples of these classes"
-    _refuse_empty_classes(path, labels[indices["train"]], range(classes), repair)
+    refuse_empty_classes(path, labels[indices["train"]], range(classes), repair)
     posterior = arrays["posterior"].astype(np.float64) if "posterior" in arrays else None
     return _assembled(inputs, labels, indices, classes, posterior)
 
@@ -131,7 +131,7 @@ def _normalisation(inputs: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, n
     return mean.astype(np.float32), np.where(std > 0, std, 1).astype(np.float32)
 
 
-def _split_indices(
+def split_indices(
     labels: np.ndarray, counts: Mapping[str, int], validation: float, test: float, seed: int
 ) -> dict[str, np.ndarray]:
     """Return the indices of each split; `counts` are the sizes of the consecutive parts of `labels`.
@@ -159,17 +159,17 @@ def _split_indices(
     return {**parts, **drawn}
 
 
-def _sub_folders(folder: Path) -> list[str]:
+def sub_folders(folder: Path) -> list[str]:
     """Return the names of the visible folders in a folder, in alphabetical order."""
     return sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
-def _split_folders(folder: Path) -> dict[str, Path]:
+def split_folders(folder: Path) -> dict[str, Path]:
     """Return the folders of the splits by name, or {"": folder} if there are none."""
     found = {split: folder / split for split in SPLITS if (folder / split).is_dir()}
     if not {"train", "test"} <= set(found):
         return {"": folder}
-    if unknown := [name for name in _sub_folders(folder) if name not in found]:
+    if unknown := [name for name in sub_folders(folder) if name not in found]:
         raise UserError(
             f"{folder} has the folder {unknown[0]!r} beside train and test; allowed there: "
             f"{', '.join(SPLITS)}; rename it or move it away"
@@ -177,7 +177,7 @@ def _split_folders(folder: Path) -> dict[str, Path]:
     return found
 
 
-def _refuse_empty_classes(
+def refuse_empty_classes(
     source: Path, train_labels: np.ndarray, class_names: Sequence[object], repair: str
 ) -> None:
     """Raise UserError if a class has no training sample, naming those classes."""
@@ -192,27 +192,29 @@ def _refuse_empty_classes(
         )
 
 
-def _labelled_files(parent: Path, class_names: list[str]) -> list[tuple[Path, int]]:
-    """Return the image files below a folder of class folders, each with its label, in alphabetical order."""
-    folders = _sub_folders(parent)
+def labelled_files(parent: Path, class_names: list[str], suffixes: tuple[str, ...]) -> list[tuple[Path, int]]:
+    """Return the files below a folder of class folders, each with its label, in alphabetical order."""
+    folders = sub_folders(parent)
     if unknown := sorted(set(folders) - set(class_names)):
-        raise UserError(f"{parent} has the class {unknown[0]!r}, which has no training images")
-    files = [(file, class_names.index(name)) for name in folders for file in _images_in(parent / name)]
+        raise UserError(f"{parent} has the class {unknown[0]!r}, which has no training samples")
+    files = [
+        (file, class_names.index(name)) for name in folders for file in _files_in(parent / name, suffixes)
+    ]
     if not files:
-        raise UserError(f"{parent} has no images in its class folders; allowed: {', '.join(IMAGE_SUFFIXES)}")
+        raise UserError(f"{parent} has no files in its class folders; allowed: {', '.join(suffixes)}")
     return files
 
 
-def _images_in(class_folder: Path) -> list[Path]:
-    if nested := _sub_folders(class_folder):
+def _files_in(class_folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    if nested := sub_folders(class_folder):
         raise UserError(
-            f"{class_folder} is read as a class but has the folder {nested[0]!r}; allowed: images "
+            f"{class_folder} is read as a class but has the folder {nested[0]!r}; allowed: files "
             f"in class folders, which are at the top level or all in train and test; move it"
         )
     return sorted(
         path
         for path in class_folder.iterdir()
-        if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".")
+        if path.suffix.lower() in suffixes and not path.name.startswith(".")
     )
 
 

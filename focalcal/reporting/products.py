@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focalcal.common.declarations import Declaration, declare, read_declarations
+from focalcal.data.registry import input_kind
 
 if TYPE_CHECKING:
     from focalcal.workflow.grid import Grid
@@ -210,7 +211,7 @@ class Layout:
     def _may_have_images(self, dataset_model: str) -> bool:
         dataset = dataset_model.split("/", maxsplit=1)[0]
         # The shape of a user's own data is known only when they are prepared.
-        return dataset in self._specs and len(self._specs[dataset]["entry"].get("shape", "CHW")) == 3
+        return dataset in self._specs and input_kind(self._specs[dataset]) in {"images", None}
 
 
 def sweep_group(spec: Mapping[str, Any]) -> str | None:

@@ -1,7 +1,9 @@
-"""Batches of a dataset that resides on the device (uint8 images or float32 features), and predictions."""
+"""Batches of a dataset that resides on the device, and predictions; `text_batches` has those of texts."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +14,51 @@ from focalcal.training.recipes import Recipe
 
 
 @dataclass(frozen=True)
-class ResidentSplit:
-    """The samples of one split on the device."""
+class Batch:
+    """The samples of one step: what the network reads, and what its rows of logits say about samples.
+
+    Images and features have one row of logits per sample. Other kinds of inputs, such as trees with a label
+    at every node, say in a subclass which rows belong to a sample.
+    """
+
+    inputs: Any
+    labels: Tensor
+    """int64 (n,), the classes of the samples."""
+
+    @property
+    def targets(self) -> Tensor:
+        """The labels of the network's rows, which the loss compares with them."""
+        return self.labels
+
+    def sample_losses(self, values: Tensor) -> Tensor:
+        """Return the loss of each sample, (n,), from that of each row."""
+        return values
+
+    def sample_logits(self, logits: Tensor) -> Tensor:
+        """Return the logits of each sample, (n, K), from the rows."""
+        return logits
+
+
+class ResidentSplit(ABC):
+    """The samples of one split on the device; each kind of inputs batches and moves itself."""
+
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def training_batch(self, draw: "EpochDraw", part: slice, _recipe: Recipe) -> Batch:
+        """Return the samples that the epoch's order has at `part`."""
+        return self.batch(draw.order[part])
+
+    @abstractmethod
+    def batch(self, chosen: Tensor) -> Batch:
+        """Return the samples `chosen`, int64 indices into the split, as they are evaluated."""
+
+
+@dataclass(frozen=True)
+class ResidentArrays(ResidentSplit):
+    """Samples of equal shape in one tensor: images or features."""
 
     inputs: Tensor
     """uint8 (n, H, W, C) images or float32 (n, d) features."""
@@ -22,12 +67,28 @@ class ResidentSplit:
     """Subtracted before division by `std`, in the units of `inputs`: (d,), or (W C,) for a row of pixels."""
     std: Tensor
 
-    def __len__(self) -> int:
-        return len(self.labels)
+    @classmethod
+    def of(cls, data: PreparedData, indices: np.ndarray, device: torch.device) -> "ResidentArrays":
+        """Return the samples `indices` of `data`, copied to `device` once."""
+        inputs = torch.from_numpy(np.take(data.inputs, indices, axis=0))
+        mean, std = torch.tensor(data.mean), torch.tensor(data.std)
+        if inputs.dtype == torch.uint8:
+            inputs = inputs.permute(0, 2, 3, 1).contiguous()
+            mean, std = (255 * values.repeat(inputs.shape[2]) for values in (mean, std))
+        labels = torch.from_numpy(data.labels[indices])
+        return cls(inputs.to(device), labels.to(device), mean.to(device), std.to(device))
 
-    def head(self, count: int) -> "ResidentSplit":
-        """Return the first samples."""
-        return replace(self, inputs=self.inputs[:count], labels=self.labels[:count])
+    def training_batch(self, draw: "EpochDraw", part: slice, recipe: Recipe) -> Batch:
+        """Return the samples at `part` of the epoch's order, augmented as the recipe says."""
+        chosen = draw.order[part]
+        inputs = self.inputs.index_select(0, chosen)
+        if inputs.dtype == torch.uint8 and (recipe.crop_padding > 0 or recipe.flip):
+            inputs = crop_and_flip(inputs, recipe.crop_padding, draw.offsets[part], draw.flips[part])
+        return Batch(self.normalised(inputs), self.labels[chosen])
+
+    def batch(self, chosen: Tensor) -> Batch:
+        """Return the samples `chosen`."""
+        return Batch(self.normalised(self.inputs.index_select(0, chosen)), self.labels[chosen])
 
     def normalised(self, inputs: Tensor) -> Tensor:
         """Return float32 network inputs, (n, d), or (n, C, H, W) in channels-last memory order."""
@@ -36,17 +97,6 @@ class ResidentSplit:
         # Whole rows of pixels at a time, since a broadcast over three channels is not vectorised.
         rows = inputs.flatten(2).float().sub_(self.mean).div_(self.std)
         return rows.view(inputs.shape).permute(0, 3, 1, 2)
-
-
-def resident_split(data: PreparedData, indices: np.ndarray, device: torch.device) -> ResidentSplit:
-    """Return the samples `indices` of `data`, copied to `device` once."""
-    inputs = torch.from_numpy(np.take(data.inputs, indices, axis=0))
-    mean, std = torch.tensor(data.mean), torch.tensor(data.std)
-    if inputs.dtype == torch.uint8:
-        inputs = inputs.permute(0, 2, 3, 1).contiguous()
-        mean, std = (255 * values.repeat(inputs.shape[2]) for values in (mean, std))
-    labels = torch.from_numpy(data.labels[indices])
-    return ResidentSplit(inputs.to(device), labels.to(device), mean.to(device), std.to(device))
 
 
 @dataclass(frozen=True)
@@ -74,17 +124,11 @@ def derived_seed(seed: int, epoch: int) -> int:
 
 def training_batches(
     split: ResidentSplit, draw: EpochDraw, recipe: Recipe, first_batch: int = 0
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield (inputs, labels) of the epoch's batches from `first_batch` on, augmented as the recipe says."""
+) -> Iterator[Batch]:
+    """Yield the epoch's batches from `first_batch` on."""
     size = recipe.batch_size
-    is_augmented = split.inputs.dtype == torch.uint8 and (recipe.crop_padding > 0 or recipe.flip)
     for start in range(first_batch * size, len(split), size):
-        part = slice(start, start + size)
-        chosen = draw.order[part]
-        inputs = split.inputs.index_select(0, chosen)
-        if is_augmented:
-            inputs = crop_and_flip(inputs, recipe.crop_padding, draw.offsets[part], draw.flips[part])
-        yield split.normalised(inputs), split.labels[chosen]
+        yield split.training_batch(draw, slice(start, start + size), recipe)
 
 
 def crop_and_flip(images: Tensor, padding: int, offsets: Tensor, flips: Tensor) -> Tensor:
@@ -108,8 +152,15 @@ def crop_and_flip(images: Tensor, padding: int, offsets: Tensor, flips: Tensor) 
 
 
 @torch.no_grad()
-def predict(network: nn.Module, split: ResidentSplit, batch_size: int) -> Tensor:
-    """Return float32 logits (n, K) of `split` in evaluation mode, independent of the batch size."""
+def predict(network: nn.Module, split: ResidentSplit, batch_size: int, count: int | None = None) -> Tensor:
+    """Return float32 logits (n, K) of the first `count` samples, by default all, in evaluation mode.
+
+    They do not depend on the batch size.
+    """
     network.eval()
-    parts = split.inputs.split(batch_size)
-    return torch.cat([network(split.normalised(part)).float() for part in parts])
+    logits = []
+    indices = torch.arange(len(split), device=split.labels.device)[:count]
+    for chosen in indices.split(batch_size):
+        batch = split.batch(chosen)
+        logits.append(batch.sample_logits(network(batch.inputs)).float())
+    return torch.cat(logits)

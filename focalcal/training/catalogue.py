@@ -74,12 +74,20 @@ MODELS = {
     "resnet110-bottleneck": "M20's ResNet-110: bottlenecks [3, 4, 26, 3] with a CIFAR stem",
     "wrn-26-10": "Wide-ResNet-26-10",
     "densenet121": "DenseNet-121 with a CIFAR stem",
+    "gp-cnn": "M20's global-pooling CNN over word vectors, for texts",
+    "tree-lstm": "binary Tree-LSTM over word vectors, for parse trees (Tai et al. 2015)",
 }
 BUILT_IN_MODELS = tuple(MODELS)
 OWN_MODELS = tuple(name for name in extension_names("models") if name not in BUILT_IN_MODELS)
-"""The user's own networks, which may take inputs of any shape."""
 MODELS |= {name: f"your own, {extension_file('models', name)}" for name in OWN_MODELS}
-FEATURE_MODELS = ("mlp",)
+_MODEL_INPUTS = {
+    "mlp": ("features", "images"),
+    "gp-cnn": ("tokens",),
+    "tree-lstm": ("trees",),
+    **dict.fromkeys(OWN_MODELS, ("features", "images")),
+}
+"""The kinds of inputs that a model takes; all others take images."""
+FEATURE_MODELS = tuple(model for model, kinds in _MODEL_INPUTS.items() if "features" in kinds)
 TIMM_PREFIX = "timm:"
 TIMM_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)?")
 
@@ -175,9 +183,15 @@ def check_model(model_id: str) -> str:
     raise UserError(f"unknown model {model_id!r}; allowed: {', '.join(MODELS)}, {TIMM_PREFIX}NAME")
 
 
-def takes_only_images(model_id: str) -> bool:
-    """Return whether a model needs images (C, H, W) and cannot take plain features."""
-    return model_id not in FEATURE_MODELS and model_id not in OWN_MODELS
+def check_inputs(model_id: str, kind: str) -> None:
+    """Raise UserError unless the model takes inputs of `kind`: images, features, tokens or trees."""
+    taken = _MODEL_INPUTS.get(model_id, ("images",))
+    if kind not in taken:
+        fitting = [model for model in MODELS if kind in _MODEL_INPUTS.get(model, ("images",))]
+        raise UserError(
+            f"model {model_id!r} takes {' or '.join(taken)}, but the dataset has {kind}; "
+            f"allowed there: {', '.join(fitting)}"
+        )
 
 
 def is_own_loss(kind: str) -> bool:
@@ -196,10 +210,10 @@ def extension_digests_of_run(model_id: str, loss_id: str, root: Path) -> list[st
 def loss_grammar() -> str:
     """Return the allowed loss ids in one line, for messages: `ce, focal-GAMMA, ...`."""
     smoothable = [f"{name}-GAMMA{_SMOOTHING}EPSILON" for name, entry in LOSSES.items() if entry.smoothable]
-    return ", ".join([_spelling(name, entry) for name, entry in LOSSES.items()] + smoothable)
+    return ", ".join([loss_spelling(name, entry) for name, entry in LOSSES.items()] + smoothable)
 
 
-def _spelling(name: str, family: LossKind) -> str:
+def loss_spelling(name: str, family: LossKind) -> str:
     """Return how the ids of a family are written."""
     if family.has_steps:
         return f"{name}-GAMMA-P-GAMMA..."
@@ -222,11 +236,11 @@ def _split_numbers(base: str, loss_id: str) -> tuple[str, tuple[float, ...]]:
         return kind, (_number(digits, LOSSES[kind], loss_id),)
     kind, *parts = base.split("-")
     if kind in LOSSES and LOSSES[kind].has_steps and len(parts) > 1:
-        return kind, _steps(parts, loss_id)
+        return kind, _gamma_steps(parts, loss_id)
     raise UserError(f"unknown loss {loss_id!r}; allowed: {loss_grammar()}")
 
 
-def _steps(parts: list[str], loss_id: str) -> tuple[float, ...]:
+def _gamma_steps(parts: list[str], loss_id: str) -> tuple[float, ...]:
     """Return the gammas of an id and the thresholds between them; raise UserError if they are not."""
     numbers = tuple(_plain_number(part, "a gamma or threshold", loss_id) for part in parts)
     gammas, thresholds = numbers[0::2], numbers[1::2]

@@ -36,7 +36,7 @@ SNAPSHOT_BINS = 25
 
 @dataclass
 class TrainingResult:
-    """The state after the last epoch of a run, or after the last epoch before it diverged."""
+    """The state of a run after the epoch it keeps, or after the last epoch before it diverged."""
 
     model: nn.Module
     history: list[dict[str, Any]]
@@ -44,10 +44,13 @@ class TrainingResult:
     seconds: float
     status: str = "ok"
     message: str | None = None
+    kept_epoch: int | None = None
+    """The epoch, counted from 1, of the weights; None if the run diverged."""
 
     def record(self, device: torch.device) -> dict[str, Any]:
         """Return the results in `run.json` as JSON values; the caller adds spec, data and provenance."""
-        last = self.history[-1] if self.history else {}
+        kept = [row for row in self.history if row["epoch"] == self.kept_epoch] or self.history
+        last = kept[-1] if kept else {}
         speeds = sorted(row["images_per_second"] for row in self.history)
         return {
             "status": self.status,
@@ -56,6 +59,7 @@ class TrainingResult:
             "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
             "threads": torch.get_num_threads(),
             "epochs": len(self.history),
+            "kept_epoch": self.kept_epoch,
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
             "images_per_second": speeds[len(speeds) // 2] if speeds else None,
             "wall_seconds": round(self.seconds, 3),
@@ -80,12 +84,12 @@ class EpochRecorder:
         self.norms = torch.full((samples,), torch.nan, device=device)
 
     def add(self, logits: Tensor, labels: Tensor, losses: Tensor, norms: Tensor | None) -> None:
-        """Append one batch."""
+        """Append one batch; norms of another number of rows than samples are no samples' norms."""
         part = slice(self.count, self.count + len(labels))
         self.logits[part] = logits
         self.labels[part] = labels
         self.losses[part] = losses
-        if norms is not None:
+        if norms is not None and len(norms) == len(labels):
             self.norms[part] = norms
         self.count += len(labels)
 

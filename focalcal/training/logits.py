@@ -10,9 +10,10 @@ from torch import nn
 
 from focalcal.common.errors import UserError
 from focalcal.data.prepared import PreparedData
-from focalcal.training.batches import predict, resident_split
+from focalcal.training.batches import predict
 from focalcal.training.models.build import initial_model
 from focalcal.training.recipes import RunSpec
+from focalcal.training.residents import resident_split
 
 
 def dump_logits(

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from focalcal.data.prepared import PreparedData
 from focalcal.training.batches import (
+    Batch,
     EpochDraw,
     ResidentSplit,
     derived_seed,
     predict,
-    resident_split,
     training_batches,
 )
 from focalcal.training.checkpoint import Checkpoint, CheckpointFile
@@ -27,10 +27,11 @@ from focalcal.training.history import (
     snapshot_bins,
     split_metrics,
 )
-from focalcal.training.models.build import initial_model, last_linear
+from focalcal.training.models.build import initial_model, last_linear, word_vectors
 from focalcal.training.objective import TrainingObjective
-from focalcal.training.optimizers import make_optimizer
+from focalcal.training.optimizers import make_optimizer, move_word_vectors
 from focalcal.training.recipes import RunSpec, learning_rate
+from focalcal.training.residents import resident_split
 
 HOLDOUT_SEED = 1
 """AdaFocal's hold-out set, like the validation split, is the same for every seed."""
@@ -71,13 +72,17 @@ class Trainer:
         self.holdout = None if holdout is None else resident_split(data, holdout, device)
         self.steps_per_epoch = math.ceil(len(train) / self.recipe.batch_size)
         self.model = initial_model(spec, data, device)
-        self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        # Word vectors, whose gradients are sparse, have a learning rate of their own.
+        self.word_vectors = [parameter for parameter in trained if parameter is word_vectors(self.model)]
+        self.parameters = [parameter for parameter in trained if parameter is not word_vectors(self.model)]
         self.optimizer = make_optimizer(self.parameters, self.recipe)
         self.probe = GradientNormProbe(last_linear(self.model))
         self.network = torch.compile(self.model) if self._compiles() else self.model
         self.recorder = EpochRecorder(len(train), data.classes, device)
         self.progress = _Progress()
         self.good_weights: dict[str, Tensor] = {}
+        self.best_weights: dict[str, Tensor] = {}
 
     def run(
         self,
@@ -107,7 +112,11 @@ class Trainer:
                         raise TrainingInterruptedError(self._interruption(checkpoint))
         except _DivergedError as error:
             return self._diverged(str(error), checkpoint)
-        return TrainingResult(self.model, progress.history, progress.snapshots, progress.seconds)
+        if self.best_weights:
+            self.model.load_state_dict(self.best_weights)
+        return TrainingResult(
+            self.model, progress.history, progress.snapshots, progress.seconds, kept_epoch=self._kept_epoch()
+        )
 
     def train_epoch(self, should_stop: Callable[[], bool]) -> bool:
         """Train the rest of the current epoch; return False if stopped before its end."""
@@ -120,8 +129,8 @@ class Trainer:
         self.model.train()
         first_sample = self.recorder.count
         checked = 0  # the losses recorded before a resumption may not have been checked
-        for inputs, labels in self._batches():
-            self._train_batch(inputs, labels)
+        for batch in self._batches():
+            self._train_batch(batch)
             progress.batch += 1
             if self.device.type == "cpu" or progress.batch % GPU_CHECK_BATCHES == 0:
                 self._check_divergence(checked)
@@ -135,20 +144,22 @@ class Trainer:
         self.images_per_second = (self.recorder.count - first_sample) / elapsed
         return True
 
-    def _train_batch(self, inputs: Tensor, labels: Tensor) -> None:
+    def _train_batch(self, batch: Batch) -> None:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._uses_bf16()):
-            logits = self.network(inputs)
+            logits = self.network(batch.inputs)
         logits.retain_grad()
-        values = self.objective.values(logits, labels)
-        for parameter in self.parameters:
+        values = batch.sample_losses(self.objective.values(logits, batch.targets))
+        for parameter in (*self.parameters, *self.word_vectors):
             parameter.grad = None
         self.objective.reduce(values).backward()
-        samples_in_mean = len(labels) if self.objective.reduction == "mean" else 1
+        samples_in_mean = len(batch.labels) if self.objective.reduction == "mean" else 1
         norms = self.probe.norms(logits.grad, samples_in_mean)
         if self.recipe.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.recipe.clip_norm)
         self.optimizer.step(self._learning_rate())
-        self.recorder.add(logits.detach(), labels, values.detach(), norms)
+        for vectors in self.word_vectors:
+            move_word_vectors(vectors, self.recipe.word_vector_rate)
+        self.recorder.add(batch.sample_logits(logits.detach()), batch.labels, values.detach(), norms)
 
     def _end_epoch(self) -> None:
         """Evaluate, let the loss adapt, append the history row and advance to the next epoch."""
@@ -167,7 +178,16 @@ class Trainer:
             progress.snapshots.append({"epoch": progress.epoch + 1, "split": "train", **bins})
         progress.history.append(row)
         progress.epoch, progress.batch = progress.epoch + 1, 0
+        if self.recipe.keep == "best" and self._kept_epoch() == progress.epoch:
+            self.best_weights = {name: value.clone() for name, value in self.model.state_dict().items()}
         progress.seconds += time.monotonic() - started
+
+    def _kept_epoch(self) -> int:
+        """Return the epoch whose weights the recipe keeps: the last, or the first with the best accuracy."""
+        evaluated = [row for row in self.progress.history if row.get("val_error") is not None]
+        if self.recipe.keep == "last" or not evaluated:
+            return self.progress.epoch
+        return min(evaluated, key=lambda row: row["val_error"])["epoch"]
 
     def _evaluate(self, row: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
         """Add the evaluated splits' columns to `row`; return validation logits and labels if evaluated."""
@@ -175,7 +195,8 @@ class Trainer:
         needs_val = self.objective.is_adaptive and self.holdout is None
         if not (needs_val or epoch % self.recipe.evaluate_every == 0 or epoch == self.recipe.epochs):
             # The last step may have broken the weights, which the next epoch would keep as good ones.
-            self._check_finite("val", self._predicted(self.splits["val"].head(self.recipe.batch_size))[0])
+            logits, _ = self._predicted(self.splits["val"], self.recipe.batch_size)
+            self._check_finite("val", logits)
             return None
         predictions = {name: self._predicted(split) for name, split in self.splits.items()}
         for name, (logits, labels) in predictions.items():
@@ -187,10 +208,12 @@ class Trainer:
         if not torch.isfinite(logits).all():
             raise _DivergedError(f"{name} logits are not finite after {self._position()}")
 
-    def _predicted(self, split: ResidentSplit) -> tuple[Tensor, Tensor]:
-        return predict(self.network, split, self.recipe.evaluation_batch_size), split.labels
+    def _predicted(self, split: ResidentSplit, count: int | None = None) -> tuple[Tensor, Tensor]:
+        """Return logits and labels of a split, or of its first `count` samples."""
+        logits = predict(self.network, split, self.recipe.evaluation_batch_size, count)
+        return logits, split.labels[:count]
 
-    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def _batches(self) -> Iterator[Batch]:
         count = len(self.train_split)
         draw = EpochDraw.of(self.spec.seed, self.progress.epoch, count, self.recipe, self.device)
         return training_batches(self.train_split, draw, self.recipe, self.progress.batch)
@@ -234,6 +257,7 @@ class Trainer:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state(),
             "loss": self.objective.state(),
+            "best": self.best_weights,
         }
         if progress.batch:
             groups |= {"recorder": self.recorder.state(), "good": self.good_weights, "rng": self._rng_state()}
@@ -251,6 +275,7 @@ class Trainer:
         for name, tensor in self.optimizer.state().items():
             tensor.copy_(groups["optimizer"][name])
         self.objective.load_state(groups.get("loss", {}), self.device)
+        self.best_weights = groups.get("best", {})
         self.progress = _Progress(**saved.values)
         if self.progress.batch:
             self.recorder.load_state(groups["recorder"])

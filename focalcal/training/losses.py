@@ -19,7 +19,6 @@ from focalcal.training.catalogue import loss
 from focalcal.training.mmce import mmce_penalty
 from focalcal.training.proper import proper_focal_values
 
-MMCE_WEIGHT = 2.0
 _SERIES_BELOW = 1e-4
 """Below this 1 - p, the two-term series of p log(p) / (1 - p) is exact to float32 rounding."""
 _LOG_FLOOR = -1e30
@@ -41,6 +40,8 @@ class LossContext:
     """True-class probabilities at which a sample-dependent gamma changes (M20: 0.19; its code: 0.2)."""
     milestones: tuple[int, ...] = (100, 250)
     """Epochs (counted from 0) at which a scheduled gamma changes (M20)."""
+    mmce_weight: float = 2.0
+    """Factor of MMCE beside cross-entropy."""
     epoch: int = 0
     adafocal: AdaFocal = field(default_factory=AdaFocal)
 
@@ -119,18 +120,18 @@ def brier_loss(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
     return (probs - torch.nn.functional.one_hot(labels, logits.shape[1])).square().sum(dim=1)
 
 
-@loss(id="mmce", description="cross-entropy + 2 MMCE, weighted, as in its paper")
+@loss(id="mmce", description="cross-entropy + MMCE, weighted, as in its paper")
 def mmce(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return cross-entropy + 2 MMCE_w, (n,), so that the sum is N (mean CE + 2 MMCE_w) (M20 App. D)."""
+    """Return CE + w MMCE_w, (n,), so that the sum is N (mean CE + w MMCE_w); w is 2 or 8 (M20 App. D)."""
     penalty = mmce_penalty(logits, labels, variant="paper")
-    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
+    return cross_entropy(logits, labels, context) + context.mmce_weight * penalty
 
 
-@loss(id="mmce-authors", description="cross-entropy + 2 MMCE, as in the released code")
+@loss(id="mmce-authors", description="cross-entropy + MMCE, as in the released code")
 def mmce_authors(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return `mmce` with the extra division by squared counts of the released code, (n,)."""
     penalty = mmce_penalty(logits, labels, variant="authors")
-    return cross_entropy(logits, labels, context) + MMCE_WEIGHT * penalty
+    return cross_entropy(logits, labels, context) + context.mmce_weight * penalty
 
 
 @loss(

@@ -27,6 +27,7 @@ class TrainingObjective:
             gammas=parsed.gammas,
             thresholds=parsed.thresholds,
             milestones=recipe.gamma_milestones,
+            mmce_weight=recipe.mmce_weight,
             adafocal=AdaFocal(recipe.adafocal),
         )
 

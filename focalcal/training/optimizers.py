@@ -1,4 +1,4 @@
-"""SGD and AdamW on torch's own kernels, without `torch.optim.Optimizer`.
+"""SGD, AdamW and AdaGrad on torch's own kernels, without `torch.optim.Optimizer`.
 
 Creating a `torch.optim.Optimizer` imports the compiler, which costs every process 1.7 s, even for a run of a
 few seconds. The functional kernels behind it need no such import and give the same bits.
@@ -9,6 +9,7 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.optim.adagrad import adagrad
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
@@ -41,13 +42,25 @@ class Optimizer:
         }
 
 
+@torch.no_grad()
+def move_word_vectors(vectors: Tensor, learning_rate: float) -> None:
+    """Move the word vectors (V, d) of a batch's words once along their sparse gradient: plain SGD."""
+    gradient = vectors.grad.coalesce()
+    vectors.index_add_(0, gradient.indices()[0], gradient.values(), alpha=-learning_rate)
+
+
 def make_optimizer(parameters: list[Tensor], recipe: Recipe) -> Optimizer:
-    """Return the recipe's optimiser, which steps as `torch.optim.SGD` or `torch.optim.AdamW` does."""
+    """Return the recipe's optimiser, which steps as that of `torch.optim` does (SGD, AdamW, Adagrad)."""
     shared = {"fused": True, "foreach": False, "maximize": False, "weight_decay": recipe.weight_decay}
     if recipe.optimizer == "sgd":
         kernel = partial(sgd, momentum=recipe.momentum, dampening=0.0, nesterov=recipe.nesterov, **shared)
         # With a zero buffer the first step is g + 0, the same as torch.optim's first step, buffer = g.
         return Optimizer(kernel, parameters, {"momentum_buffer_list": _zeros(parameters)})
+    if recipe.optimizer == "adagrad":
+        kernel = partial(adagrad, lr_decay=0.0, eps=1e-10, has_sparse_grad=False, has_complex=False, **shared)
+        return Optimizer(
+            kernel, parameters, {"state_sums": _zeros(parameters), "state_steps": _steps(parameters)}
+        )
     kernel = partial(
         adam,
         max_exp_avg_sqs=[],
@@ -58,9 +71,16 @@ def make_optimizer(parameters: list[Tensor], recipe: Recipe) -> Optimizer:
         eps=1e-8,
         **shared,
     )
-    steps = [torch.zeros((), device=parameter.device) for parameter in parameters]
-    buffers = {"exp_avgs": _zeros(parameters), "exp_avg_sqs": _zeros(parameters), "state_steps": steps}
+    buffers = {
+        "exp_avgs": _zeros(parameters),
+        "exp_avg_sqs": _zeros(parameters),
+        "state_steps": _steps(parameters),
+    }
     return Optimizer(kernel, parameters, buffers)
+
+
+def _steps(parameters: list[Tensor]) -> list[Tensor]:
+    return [torch.zeros((), device=parameter.device) for parameter in parameters]
 
 
 def _zeros(parameters: list[Tensor]) -> list[Tensor]:

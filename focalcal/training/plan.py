@@ -40,6 +40,8 @@ class DatasetSize:
     test: int
     classes: int
     shape: tuple[int, ...]
+    vocabulary: tuple[int, int] | None = None
+    """Words, with the empty one, and dimension of their vectors, of texts."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,17 @@ def dataset_size(spec: Mapping[str, Any]) -> DatasetSize | None:
         return None
     if "sizes" in parameters:
         counts = parameters["sizes"]
+    elif "val" in entry["counts"]:
+        counts = entry["counts"]
+    elif "all" in entry["counts"]:
+        counts = {"val": parameters["validation"], "test": parameters["test"]}
+        counts["train"] = entry["counts"]["all"] - sum(counts.values())
     else:
         counts = {"val": parameters["validation"], "test": entry["counts"]["test"]}
         kept = parameters.get("fraction", 1) * (entry["counts"]["train"] - counts["val"])
         counts["train"] = round(kept)
-    return DatasetSize(**counts, classes=entry["classes"], shape=tuple(entry["shape"]))
+    vocabulary = (entry["vocabulary"] + 1, entry["dimensions"]) if "vocabulary" in entry else None
+    return DatasetSize(**counts, classes=entry["classes"], shape=tuple(entry["shape"]), vocabulary=vocabulary)
 
 
 def make_plan(
@@ -107,14 +115,17 @@ def _evaluated_images(recipe: Recipe, size: DatasetSize) -> int:
 def parameter_count(model: str, size: DatasetSize) -> int:
     """Return the number of parameters and buffers saved with a model, without allocating them."""
     with torch.device("meta"):
-        network = build_model(model, size.shape, size.classes)
+        network = build_model(model, size.shape, size.classes, size.vocabulary)
     return sum(tensor.numel() for tensor in network.state_dict().values())
 
 
 def prepared_bytes(size: DatasetSize) -> int:
-    """Return the bytes of a prepared dataset: uint8 images or float32 features, int64 labels and indices."""
+    """Return the bytes of a prepared dataset, with int64 labels and indices.
+
+    Images are uint8, features, texts and word vectors 4 bytes wide.
+    """
     item = math.prod(size.shape) * (1 if len(size.shape) == 3 else 4) + 16
-    return (size.train + size.val + size.test) * item
+    return (size.train + size.val + size.test) * item + 4 * math.prod(size.vocabulary or (0,))
 
 
 def plan_text(rows: list[PlanRow], sizes: Mapping[str, DatasetSize | None]) -> str:

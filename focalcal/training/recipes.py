@@ -44,19 +44,22 @@ class Recipe(Section):
     """How a network is optimised. Every setting determines the result, so an edit trains its runs again."""
 
     epochs: EpochCount
-    """Passes over the training set; the last epoch is evaluated, never the best one."""
+    """Passes over the training set."""
     batch_size: BatchSize
     """Images in a training step; the last batch of an epoch may be smaller."""
     learning_rate: Annotated[float, Gt(0), Le(1e6)]
     """Learning rate at its highest, before any decay."""
-    optimizer: Literal["sgd", "adamw"] = "sgd"
-    """sgd has momentum and L2 weight decay; adamw has decoupled weight decay and betas (momentum, 0.999)."""
+    optimizer: Literal["sgd", "adamw", "adagrad"] = "sgd"
+    """sgd has momentum and L2 weight decay; adamw has decoupled weight decay and betas (momentum, 0.999), and
+    is Adam without it; adagrad has L2 weight decay and no momentum."""
     momentum: ShareBelowOne = 0.9
     """Momentum of sgd, first beta of adamw."""
     nesterov: bool = False
     """Whether sgd looks ahead along its momentum; the papers do not."""
     weight_decay: NonNegative = 0.0
-    """Strength of weight decay, on all parameters."""
+    """Strength of weight decay, on all parameters except word vectors."""
+    word_vector_rate: Positive | None = None
+    """Learning rate of plain SGD on the word vectors of texts, without decay; null leaves them unchanged."""
     schedule: Literal["constant", "steps", "cosine", "one-cycle"] = "constant"
     """constant; steps (multiply by `decay` at each of `milestones`); cosine (from the peak to 0); one-cycle
     (rise for the share `warmup` of all steps, then fall to 0, both along a cosine)."""
@@ -92,6 +95,9 @@ class Recipe(Section):
     """CPU threads of a run; more than one pays for convolutional networks only, and may change last bits."""
     evaluation_batch_size: BatchSize = 1024
     """Images in an evaluation step."""
+    keep: Literal["last", "best"] = "last"
+    """Which epoch's weights a run ends with: the last, as for the papers' images, or the first with the
+    highest validation accuracy, as for M20's texts."""
     evaluate_every: EpochCount = 1
     """Epochs from one evaluation on the validation set to the next; the last epoch is always evaluated."""
     history_test: bool = False
@@ -101,6 +107,8 @@ class Recipe(Section):
     the predictions that were made during the epoch, in training mode."""
     gamma_milestones: tuple[Epoch, Epoch] = (100, 250)
     """Epochs, counted from 0, at which the gamma of focal-sched-532 and focal-sched-531 falls."""
+    mmce_weight: NonNegative = 2.0
+    """Factor of MMCE beside cross-entropy in mmce and mmce-authors (M20: 2 for images, 8 for texts)."""
     adafocal: AdaFocalSettings = field(default_factory=AdaFocalSettings)
     adafocal_split: Literal["val", "holdout"] = "val"
     """Whose calibration moves AdaFocal's gammas: val, as in the papers, or holdout, a share of the training

@@ -135,6 +135,19 @@ class DatasetSettings(Section):
     npz: PathText = LEFT_OUT
     """Your own arrays: an .npz file with inputs and labels (docs/add-a-dataset.md lists the names). Relative
     to the working directory, or absolute. Without {, }, < and >, which Snakemake reads as wildcards."""
+    texts: PathText = LEFT_OUT
+    """Your own labelled texts: a CSV file with the columns text, label and optionally split, or a folder laid
+    out as for images, with .txt files. Relative to the working directory, or absolute. Without {, },
+    < and >, which Snakemake reads as wildcards."""
+    vocabulary: Annotated[int, Ge(1), Le(10_000_000)] = LEFT_OUT
+    """Number of words of `texts` that are kept, the most frequent ones (20,000 by default)."""
+    length: Annotated[int, Ge(1), Le(10_000_000)] = LEFT_OUT
+    """Number of words of each of the `texts` that are kept, its last ones (1,000 by default)."""
+    vectors: str | None = LEFT_OUT
+    """Word vectors that texts start from: glove-6b-100d, or null for random ones, which a recipe should train
+    with word_vector_rate."""
+    dimensions: Annotated[int, Ge(1), Le(1000)] = LEFT_OUT
+    """Dimension of the word vectors; those of glove-6b-100d have 100."""
     options: dict[str, Any] = LEFT_OUT
     """Anything you like, handed to load(options) of your own extensions/datasets/NAME.py."""
 

@@ -23,7 +23,7 @@ MOST_CHARACTERS = 100_000
 """Linux takes no argument of more than 128 KiB."""
 MOST_REPEATS = 19
 PERIODIC_END = re.compile(rf"(.+)\1{{{MOST_REPEATS},}}$")
-OWN_FILES = {"folder", "npz"}
+OWN_FILES = {"folder", "npz", "texts"}
 """Settings that make a dataset from the user's own files, which need not exist before a run uses it."""
 
 
@@ -106,12 +106,10 @@ def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], 
         spec = registry.job_spec(dataset, config["datasets"].get(dataset), root)
         with error_prefix(f"config key '{key}.models'"):
             training_catalogue.check_model(model)
-        if training_catalogue.takes_only_images(model) and len(spec["entry"].get("shape", ())) == 1:
-            raise UserError(
-                f"config key '{key}.models' has {shown(model)}, which needs images, but dataset {dataset!r} "
-                f"has plain features; allowed there: {', '.join(training_catalogue.FEATURE_MODELS)}; put the "
-                f"two into separate blocks"
-            )
+        kind = registry.input_kind(spec)
+        if kind is not None:
+            with error_prefix(f"config key '{key}.models', dataset {dataset!r}"):
+                training_catalogue.check_inputs(model, kind)
 
 
 def _check_gamma(loss: str) -> None:

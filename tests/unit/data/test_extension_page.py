@@ -50,6 +50,7 @@ def project(written, monkeypatch):
     [
         ("shapes", (3, 16, 16), [168, 24, 48]),
         ("waves", (12,), [300, 150, 150]),
+        ("notes", (1000,), [252, 36, 72]),
         ("spirals", (2,), [400, 200, 200]),
     ],
 )
@@ -74,6 +75,7 @@ def test_every_block_is_a_file_or_commands():
 
 def test_the_pages_table_has_the_defaults():
     text = PAGE.read_text("utf-8")
-    for key, value in registry._OWN_DEFAULTS["folder"].items():
-        shown = {"folder": "", "image_size": "null", "greyscale": "false"}.get(key, str(value))
+    defaults = {**registry._OWN_DEFAULTS["folder"], **registry._OWN_DEFAULTS["texts"]}
+    for key, value in defaults.items():
+        shown = {"folder": "", "texts": "", "image_size": "null", "greyscale": "false"}.get(key, str(value))
         assert f"| `{key}` | {shown} |".replace("  ", " ") in text

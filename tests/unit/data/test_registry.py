@@ -20,7 +20,7 @@ NAMES = sorted(path.stem for path in registry.REGISTRY_FOLDER.glob("*.toml"))
 FILE_SCHEMA = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["name", "size", "checksum"],
+    "required": ["name"],
     "properties": {
         "name": {"type": "string", "pattern": r"^[\w.-]+$"},
         "size": {"type": "integer", "minimum": 1},
@@ -34,7 +34,11 @@ ENTRY_SCHEMA = {
     "properties": {
         "title": {"type": "string"},
         "base": {"type": "string"},
-        "kind": {"enum": ["synthetic", "bundled", "download"]},
+        "kind": {"enum": ["synthetic", "bundled", "download", "newsgroups", "treebank"]},
+        "inputs": {"enum": ["tokens", "trees"]},
+        "vocabulary": {"type": "integer", "minimum": 1},
+        "dimensions": {"type": "integer", "minimum": 1},
+        "spread": {"type": "number", "minimum": 0},
         "format": {"enum": sorted(_PARSERS)},
         "homepage": {"type": "string", "pattern": "^https?://"},
         "licence": {"type": "string"},
@@ -79,7 +83,10 @@ ENTRY_SCHEMA = {
 
 
 def test_every_dataset_is_there():
-    expected = "cifar10 cifar10-s cifar100 digits fashion-mnist gauss-10 gauss-3 mnist svhn tinyimagenet"
+    expected = (
+        "20newsgroups cifar10 cifar10-s cifar100 digits fashion-mnist gauss-10 gauss-3 mnist sst-binary svhn "
+        "tinyimagenet"
+    )
     assert " ".join(NAMES) == expected
 
 
@@ -109,6 +116,15 @@ def test_sources_refer_to_what_exists(name):
     if entry["kind"] == "download":
         assert entry["sources"][0]["kind"] == "http"
         assert set(entry["counts"]) == {"train", "test"}
+
+
+def test_only_what_a_mirror_changes_has_no_checksum():
+    """Every archive is known by its checksum; so is every file, except those made from different sources."""
+    entries = [registry.load_entry(name) for name in NAMES]
+    entries += [registry.load_vectors_entry(name) for name in registry.vectors_names()]
+    assert all("checksum" in archive for entry in entries for archive in entry.get("archives", []))
+    unknown = {file["name"] for entry in entries for file in entry.get("files", []) if "checksum" not in file}
+    assert unknown == {"20news-bydate.jsonl.gz", "glove.6B.100d.txt"}
 
 
 def test_the_canonical_cifar10_batches():
@@ -204,7 +220,7 @@ def test_names_are_the_registry_the_config_and_the_users_own_files(tmp_path):
     [
         ("../evil", {}, r"unknown dataset '\.\./evil'"),
         ("", {}, "unknown dataset ''"),
-        ("cifar11", {}, r"unknown dataset 'cifar11'; known: cifar10, .*docs/add-a-dataset\.md"),
+        ("cifar11", {}, r"unknown dataset 'cifar11'; known: 20newsgroups, .*docs/add-a-dataset\.md"),
         ("gauss-3", {"size": 3}, r"datasets\.gauss-3\.size: unknown key; allowed: sizes, seed, noise"),
         ("cifar10", {"noise": 1}, r"datasets\.cifar10\.noise: unknown key; allowed: validation, split_seed"),
         ("gauss-3", {"noise": 0}, r"datasets\.gauss-3\.noise: must be at least 1e-06 for a .*, not 0"),
@@ -216,7 +232,7 @@ def test_names_are_the_registry_the_config_and_the_users_own_files(tmp_path):
         (
             "own",
             {"base": "gauss-4"},
-            r"datasets\.own\.base: must be a built-in dataset \(cifar10, .*'gauss-4'",
+            r"datasets\.own\.base: must be a built-in dataset \(20newsgroups, .*'gauss-4'",
         ),
         ("own", {"base": "gauss-3", "size": 3}, r"own\.size: unknown key; allowed: sizes, seed, noise"),
         ("gauss-3", {"base": "gauss-10"}, "more than once, by the key base and the built-in dataset"),
@@ -329,6 +345,7 @@ def test_the_registry_needs_the_standard_library_only():
 def test_a_prepared_dataset_is_small_enough_to_be_known_by_its_content(name):
     profile = yaml.safe_load((registry.PROJECT_ROOT / "profiles/default/config.yaml").read_text("utf-8"))
     entry = registry.load_entry(name)
-    pixels = sum(entry.get("counts", {}).values()) * math.prod(entry["shape"])
+    values = sum(entry.get("counts", {}).values()) * math.prod(entry["shape"])
+    pixels = values * (4 if "inputs" in entry else 1)
     # Labels and split indices add less than a twentieth of the pixels.
     assert 1.05 * pixels < profile["max-checksum-file-size"]

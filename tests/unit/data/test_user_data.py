@@ -108,7 +108,7 @@ def test_folder_mistakes_are_reported(tmp_path, pictures):
 def test_empty_class_folders_are_reported(tmp_path):
     (tmp_path / "ant").mkdir()
     (tmp_path / "bee").mkdir()
-    with pytest.raises(UserError, match=r"has no images in its class folders; allowed: \.png, \.jpg"):
+    with pytest.raises(UserError, match=r"has no files in its class folders; allowed: \.png, \.jpg"):
         user_data.from_folder(tmp_path, **OPTIONS)
 
 
@@ -159,7 +159,7 @@ def test_a_test_class_without_training_images_is_reported(tmp_path):
     for name in ("ant", "bee"):
         write_images(tmp_path / "train", name, 3, 1)
     write_images(tmp_path / "test", "wasp", 3, 1)
-    with pytest.raises(UserError, match="test has the class 'wasp', which has no training images"):
+    with pytest.raises(UserError, match="test has the class 'wasp', which has no training samples"):
         user_data.from_folder(tmp_path, **OPTIONS)
 
 

@@ -317,4 +317,4 @@ def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
         cells(),
     )
     assert {check.name for check in found} == {name for name, _ in wanted}
-    assert len(wanted) == 37
+    assert len(wanted) == 44

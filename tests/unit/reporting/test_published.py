@@ -14,7 +14,7 @@ M20_PLACES = {
         for dataset in ("cifar10", "cifar100")
         for model in ("resnet50", "resnet110-bottleneck", "wrn-26-10", "densenet121")
     ),
-    ("20newsgroups", "gpcnn"),
+    ("20newsgroups", "gp-cnn"),
     ("sst-binary", "tree-lstm"),
 }
 FOCAL_SEVEN = [
@@ -232,7 +232,7 @@ def test_m20_cells_by_value(m20):
 def test_names_are_the_suites_own(results):
     for loss in set(results["loss"]) - {""}:
         assert parse_loss(loss).id == loss
-    assert set(results["model"]) - set(MODELS) == {"gpcnn", "tree-lstm"}
+    assert set(results["model"]) <= set(MODELS)
 
 
 def test_a_cell_printed_differently_is_an_error(m20):

@@ -21,8 +21,8 @@ MEGABYTES = 5
 FITS = (("none", ""), ("ts", "ece"), ("fts", "ece"))
 
 
-def headline_rows():
-    """Return the rows of the README's table: test ECE in per cent of each loss, on both datasets."""
+def error_rows():
+    """Return the rows of its page's first table: test ECE in per cent of each loss, on both datasets."""
     cells = {}
     for dataset in CONFIGS:
         scores = summarise(load_metrics(REFERENCE / dataset / "tables" / "metrics.csv"))
@@ -65,12 +65,11 @@ def is_focal(loss):
 
 
 @pytest.mark.parametrize(
-    ("page", "rows"),
-    [(ROOT / "README.md", headline_rows), (REFERENCE / "README.md", comparison_rows)],
-    ids=["headline", "comparison"],
+    "rows",
+    [error_rows, comparison_rows],
 )
-def test_a_page_shows_its_numbers(page, rows):
-    lines, rows = page.read_text("utf-8").splitlines(), rows()
+def test_the_page_shows_its_numbers(rows):
+    lines, rows = (REFERENCE / "README.md").read_text("utf-8").splitlines(), rows()
     first = lines.index(rows[0])
     assert lines[first : first + len(rows)] == rows
 

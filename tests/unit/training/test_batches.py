@@ -6,10 +6,10 @@ from focalcal.training.batches import (
     EpochDraw,
     crop_and_flip,
     derived_seed,
-    resident_split,
     training_batches,
 )
 from focalcal.training.recipes import Recipe
+from focalcal.training.residents import resident_split
 
 CPU = torch.device("cpu")
 
@@ -65,8 +65,8 @@ def test_every_sample_is_trained_on_once_per_epoch_in_a_new_order():
     for epoch in (0, 1):
         draw = EpochDraw.of(7, epoch, len(split), recipe, CPU)
         batches = list(training_batches(split, draw, recipe))
-        assert [len(labels) for _, labels in batches] == [5, 5, 5, 1]
-        assert torch.equal(torch.cat([labels for _, labels in batches]), split.labels[draw.order])
+        assert [len(batch.labels) for batch in batches] == [5, 5, 5, 1]
+        assert torch.equal(torch.cat([batch.labels for batch in batches]), split.labels[draw.order])
         assert sorted(draw.order.tolist()) == list(range(16))
         orders.append(draw.order.tolist())
     assert orders[0] != orders[1]
@@ -80,9 +80,9 @@ def test_an_epoch_can_be_entered_at_any_batch():
     whole = list(training_batches(split, draw, recipe))
     rest = list(training_batches(split, EpochDraw.of(3, 5, len(split), recipe, CPU), recipe, first_batch=2))
     assert len(rest) == len(whole) - 2
-    for (inputs, labels), (again, same) in zip(whole[2:], rest, strict=True):
-        assert torch.equal(inputs, again)
-        assert torch.equal(labels, same)
+    for batch, again in zip(whole[2:], rest, strict=True):
+        assert torch.equal(batch.inputs, again.inputs)
+        assert torch.equal(batch.labels, again.labels)
 
 
 def test_augmentation_draws_cover_their_range():

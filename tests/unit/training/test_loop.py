@@ -156,9 +156,10 @@ def test_divergence_keeps_the_last_good_epoch(tmp_path):
     batches, finite = [0], inputs.clone()
     original = broken._train_batch
 
-    def poisoned(batch_inputs, labels):
+    def poisoned(batch):
         batches[0] += 1
-        original(batch_inputs * (math.nan if batches[0] == 2 * 5 + 3 else 1), labels)
+        factor = math.nan if batches[0] == 2 * 5 + 3 else 1
+        original(dataclasses.replace(batch, inputs=batch.inputs * factor))
 
     broken._train_batch = poisoned
     result = broken.run(file)

@@ -48,7 +48,14 @@ def test_adamw_gives_the_bits_of_torch_optim():
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("name", ["sgd", "adamw"])
+def test_adagrad_gives_the_bits_of_torch_optim():
+    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, optimizer="adagrad", weight_decay=0.02)
+    ours = trained(lambda parameters: make_optimizer(parameters, recipe).step)
+    theirs = trained(torch_steps(torch.optim.Adagrad, weight_decay=0.02))
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw", "adagrad"])
 def test_state_continues_an_optimisation(name):
     recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, optimizer=name)
 

@@ -6,16 +6,17 @@ import tomllib
 import yaml
 
 from tests.project import ROOT
-from workflow_scripts import rule_docs
+from workflow_scripts import docs
 
 
 def text(name):
     return (ROOT / name).read_text("utf-8")
 
 
-def test_the_committed_page_of_rules_is_the_one_that_make_docs_writes(tmp_path):
-    rule_docs.main(["--output", str(tmp_path / "rules.md")])
-    assert (tmp_path / "rules.md").read_text("utf-8") == text("docs/rules.md")
+def test_the_committed_pages_are_those_that_make_docs_writes(tmp_path):
+    docs.main(["--folder", str(tmp_path)])
+    written = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    assert written == {name: text(f"docs/{name}") for name in ("rules.md", "configuration.md", "names.md")}
 
 
 def test_the_page_of_rules_has_every_rule():

@@ -174,7 +174,7 @@ def test_a_mistake_is_told_with_key_value_limits_and_meaning(path, value, messag
     ("key", "value", "allowed"),
     [
         ("epoch", 3, "did you mean 'epochs'?"),
-        ("optimizer", "lion", 'is "lion"; allowed: sgd, adamw; sgd has momentum'),
+        ("optimizer", "lion", 'is "lion"; allowed: sgd, adamw, adagrad; sgd has momentum'),
         ("epochs", 0, "is 0; allowed: a whole number, at least 1, at most 100000; Passes over"),
         ("learning_rate", -1.0, "is -1.0; allowed: a number, above 0, at most 1000000.0; Learning rate"),
         ("learning_rate", math.nan, "is NaN; allowed: a finite number"),
@@ -249,7 +249,7 @@ def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
         (
             "own",
             {"folders": "x"},
-            "own.folders' (\"x\") is unknown; allowed: base, folder, .*did you mean 'folder'",
+            "own.folders' (\"x\") is unknown; allowed: base, dimensions, folder, .*did you mean 'folder'",
         ),
         (
             "own",

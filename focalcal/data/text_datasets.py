@@ -1,0 +1,231 @@
+"""Datasets of texts in the prepared form: 20 Newsgroups, the Stanford Sentiment Treebank, the user's own."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from focalcal.common.errors import UserError
+from focalcal.common.samples import SPLITS
+from focalcal.data import treebank as trees
+from focalcal.data.prepared import PreparedData
+from focalcal.data.text_sources import read_newsgroups
+from focalcal.data.texts import (
+    TOKENISATION,
+    read_vectors,
+    tokens,
+    vocabulary,
+    warn_about_missing,
+    without_header,
+    word_numbers,
+)
+from focalcal.data.user_data import (
+    labelled_files,
+    refuse_empty_classes,
+    split_folders,
+    split_indices,
+    sub_folders,
+)
+
+TEXT_SUFFIXES = (".txt",)
+CSV_COLUMNS = ("text", "label", "split")
+NEUTRAL = 2
+"""The middle of the treebank's five labels, 0 (very negative) to 4 (very positive)."""
+_BINARY_LABELS = (0, 0, 2, 1, 1)
+"""Negative, positive and, after the classes of sentences, neutral for each of the five labels."""
+
+
+@dataclass(frozen=True)
+class VectorsFile:
+    """A file of word vectors, None for random ones, and where it came from."""
+
+    path: Path | None
+    source: str
+
+
+@dataclass(frozen=True)
+class TextDataset:
+    """A prepared dataset of texts, its class names and how texts became numbers."""
+
+    data: PreparedData
+    class_names: list[str]
+    record: dict[str, Any]
+
+
+def newsgroups(
+    name: str,
+    paths: Sequence[Path],
+    entry: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    vectors: VectorsFile,
+) -> TextDataset:
+    """Return 20 Newsgroups: postings without headers, split at random as in M20.
+
+    All postings of the by-date archive are shuffled; the first are the test set, the next validation.
+    """
+    postings = list(read_newsgroups(paths[0]))
+    if len(postings) != entry["counts"]["all"]:
+        raise ValueError(f"has {len(postings)} postings instead of {entry['counts']['all']}")
+    label_of = {group: label for label, group in enumerate(entry["class_names"])}
+    labels = np.array([label_of[posting["group"]] for posting in postings], dtype=np.int64)
+    order = np.arange(len(postings), dtype=np.int64)
+    np.random.RandomState(parameters["split_seed"]).shuffle(order)
+    bounds = np.cumsum([parameters["test"], parameters["validation"]])
+    indices = dict(zip(("test", "val", "train"), np.split(order, bounds), strict=True))
+    texts = [without_header(posting["text"]) for posting in postings]
+    settings = {**parameters, "vocabulary": entry["vocabulary"], "length": entry["shape"][0]}
+    settings |= {"dimensions": entry["dimensions"], "spread": entry["spread"]}
+    return _documents(name, texts, labels, indices, entry["class_names"], settings, vectors)
+
+
+def treebank(
+    name: str,
+    paths: Sequence[Path],
+    entry: Mapping[str, Any],
+    _parameters: Mapping[str, Any],
+    vectors: VectorsFile,
+) -> TextDataset:
+    """Return the binary Stanford Sentiment Treebank: sentences that are not neutral, every phrase labelled.
+
+    `paths` are the trees of the three splits. Phrases are negative, positive or neutral (Tai et al. 2015).
+    """
+    parts = {
+        split: [trees.parse_tree(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+        for split, path in zip(SPLITS, paths, strict=True)
+    }
+    kept = {split: [tree for tree in part if tree[-1].label != NEUTRAL] for split, part in parts.items()}
+    counts = {split: len(part) for split, part in kept.items()}
+    if counts != entry["counts"]:
+        raise ValueError(f"has {counts} sentences that are not neutral instead of {entry['counts']}")
+    everything = [tree for split in SPLITS for tree in kept[split]]
+    # The words of all three splits, as in Tai et al.: looking up their vectors needs no labels.
+    words = vocabulary([node.word for node in tree if node.word is not None] for tree in everything)
+    found = read_vectors(vectors.path, words, entry["dimensions"], entry["spread"])
+    warn_about_missing(name, vectors.source, found)
+    rows = trees.node_rows(everything, words, _BINARY_LABELS)
+    ends = np.cumsum([0, *counts.values()])
+    indices = {split: np.arange(*ends[i : i + 2]) for i, split in enumerate(SPLITS)}
+    roots = np.array([_BINARY_LABELS[tree[-1].label] for tree in everything], dtype=np.int64)
+    record = _record(trees.TREE_TOKENISATION, words, len(found.missing), vectors, entry["dimensions"])
+    record["longest"] = max(sum(node.word is not None for node in tree) for tree in everything)
+    data = _assembled_texts(rows, roots, indices, len(entry["class_names"]), words, found.values)
+    return TextDataset(data, entry["class_names"], record)
+
+
+def own_texts(name: str, path: Path, parameters: Mapping[str, Any], vectors: VectorsFile) -> TextDataset:
+    """Return the user's own labelled texts, from a folder of class folders or a CSV file.
+
+    A folder is laid out like a folder of images, with .txt files. A CSV file has the columns text, label and
+    optionally split (train, val or test).
+    """
+    read = _texts_of_folder if path.is_dir() else _texts_of_csv
+    texts, names, counts = read(path)
+    class_names = sorted(set(names))
+    if len(class_names) < 2:
+        raise UserError(f"{path} has {len(class_names)} classes; allowed: 2 or more; label the texts")
+    labels = np.array([class_names.index(label) for label in names], dtype=np.int64)
+    indices = split_indices(labels, counts, parameters["validation"], parameters["test"], parameters["seed"])
+    refuse_empty_classes(path, labels[indices["train"]], class_names, "add texts or remove the class")
+    # Random vectors of the size that GloVe's have; words that GloVe lacks stay small beside them.
+    settings = {**parameters, "spread": 0.5 if vectors.path is None else 0.05}
+    return _documents(name, texts, labels, indices, class_names, settings, vectors)
+
+
+def _documents(
+    name: str,
+    texts: Sequence[str],
+    labels: np.ndarray,
+    indices: Mapping[str, np.ndarray],
+    class_names: list[str],
+    settings: Mapping[str, Any],
+    vectors: VectorsFile,
+) -> TextDataset:
+    """Return texts as the numbers of their last words."""
+    split_texts = [tokens(text) for text in texts]
+    words = vocabulary(split_texts, settings["vocabulary"])
+    found = read_vectors(vectors.path, words, settings["dimensions"], settings["spread"])
+    if vectors.path is not None:
+        warn_about_missing(name, vectors.source, found)
+    numbers = word_numbers(split_texts, words, settings["length"])
+    missing = len(found.missing) if vectors.path is not None else len(words) - 1
+    record = _record(TOKENISATION, words, missing, vectors, settings["dimensions"])
+    record["longest"] = max(map(len, split_texts))
+    record["cut to"] = settings["length"]
+    data = _assembled_texts(numbers, labels, indices, len(class_names), words, found.values)
+    return TextDataset(data, class_names, record)
+
+
+def _record(
+    tokenisation: str, words: Sequence[str], missing: int, vectors: VectorsFile, dimensions: int
+) -> dict[str, Any]:
+    return {
+        "tokenisation": tokenisation,
+        "words": len(words) - 1,
+        "words without vectors": missing,
+        "vectors": vectors.source,
+        "dimensions": dimensions,
+    }
+
+
+def _assembled_texts(
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    indices: Mapping[str, np.ndarray],
+    classes: int,
+    words: Sequence[str],
+    vectors: np.ndarray,
+) -> PreparedData:
+    empty = np.zeros(0, dtype=np.float32)
+    by_name = {f"{split}_indices": indices[split] for split in SPLITS}
+    return PreparedData(
+        inputs, labels, **by_name, classes=classes, mean=empty, std=empty,
+        words=np.array(words), vectors=vectors,
+    )  # fmt: skip
+
+
+def _texts_of_folder(folder: Path) -> tuple[list[str], list[str], dict[str, int]]:
+    """Return the texts of a folder, their class names and the number of texts in each part."""
+    parents = split_folders(folder)
+    class_names = sub_folders(next(iter(parents.values())))
+    files = {split: labelled_files(parent, class_names, TEXT_SUFFIXES) for split, parent in parents.items()}
+    everything = [pair for pairs in files.values() for pair in pairs]
+    texts = [_read_text(file) for file, _ in everything]
+    counts = {split: len(pairs) for split, pairs in files.items()}
+    return texts, [class_names[label] for _, label in everything], counts
+
+
+def _texts_of_csv(path: Path) -> tuple[list[str], list[str], dict[str, int]]:
+    """Return the texts of a CSV file, their class names and the number of texts in each part."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        columns = tuple(reader.fieldnames or ())
+        needed = CSV_COLUMNS[:2]
+        if not set(needed) <= set(columns) or not set(columns) <= set(CSV_COLUMNS):
+            raise UserError(
+                f"{path} has the columns {', '.join(columns) or 'none'}; allowed: {', '.join(needed)} and "
+                f"optionally {CSV_COLUMNS[2]}; rename them"
+            )
+        try:
+            rows = list(reader)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise UserError(f"{path} cannot be read as CSV in UTF-8 ({error}); convert it") from None
+    if "split" not in columns:
+        return [row["text"] for row in rows], [row["label"] for row in rows], {"": len(rows)}
+    if unknown := sorted({str(row["split"]) for row in rows} - set(SPLITS)):
+        raise UserError(f"{path} has the split {unknown[0]!r}; allowed: {', '.join(SPLITS)}; correct it")
+    rows.sort(key=lambda row: SPLITS.index(row["split"]))
+    counts = {split: sum(row["split"] == split for row in rows) for split in SPLITS}
+    counts = {split: count for split, count in counts.items() if count}
+    if not {"train", "test"} <= counts.keys():
+        raise UserError(f"{path} has no {'train' if 'train' not in counts else 'test'} split; add it")
+    return [row["text"] for row in rows], [row["label"] for row in rows], counts
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file} is not UTF-8 ({error.reason} at byte {error.start}); convert it") from None

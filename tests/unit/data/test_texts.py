@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+
+from focalcal.data import texts, treebank
+
+
+def test_tokens_split_at_punctuation_but_not_at_apostrophes():
+    assert texts.tokens("Don't  re-read\tline_1,\n(the END)!") == [
+        "don't",
+        "re",
+        "read",
+        "line",
+        "1",
+        "the",
+        "end",
+    ]
+
+
+def test_a_header_ends_at_the_first_empty_line():
+    assert texts.without_header("From: me\nSubject: x\n\nBody\n\nmore") == "Body\n\nmore"
+    assert texts.without_header("no header") == "no header"
+
+
+def test_vocabulary_has_frequent_words_first_and_ties_in_alphabetical_order():
+    documents = [["b", "a", "c"], ["c", "b"], ["c", "d"]]
+    assert texts.vocabulary(documents) == ["", "c", "b", "a", "d"]
+    assert texts.vocabulary(documents, 2) == ["", "c", "b"]
+
+
+def test_texts_keep_their_last_known_words_right_aligned():
+    numbers = texts.word_numbers([["a", "x", "b"], ["b", "b", "a", "x", "a"], []], ["", "a", "b"], 3)
+    assert numbers.dtype == np.int32
+    assert numbers.tolist() == [[0, 1, 2], [2, 1, 1], [0, 0, 0]]
+
+
+def test_vectors_come_from_the_file_and_others_from_the_seed(tmp_path):
+    file = tmp_path / "glove.txt"
+    file.write_text("the 1 2\na 3.5 -4\nthe 9 9\nunused 0 0\n")
+    found = texts.read_vectors(file, ["", "a", "zebra", "the"], 2, 0.05)
+    assert found.missing == ["zebra"]
+    assert found.values[[0, 1, 3]].tolist() == [[0, 0], [3.5, -4], [1, 2]]
+    assert 0 < np.abs(found.values[2]).max() <= 0.05
+    again = texts.read_vectors(file, ["", "a", "zebra", "the"], 2, 0.05)
+    np.testing.assert_array_equal(found.values, again.values)
+    assert not texts.read_vectors(file, ["", "zebra"], 2, 0.0).values.any()
+    with pytest.raises(ValueError, match=r"glove\.txt has 2 numbers for 'a', not 3"):
+        texts.read_vectors(file, ["", "a"], 3, 0.0)
+
+
+def test_missing_vectors_are_logged(caplog, tmp_path):
+    (tmp_path / "glove.txt").write_text("the 1\n")
+    found = texts.read_vectors(tmp_path / "glove.txt", ["", "the", "n't", "a"], 1, 0.0)
+    texts.warn_about_missing("reviews", "a mirror", found)
+    assert caplog.messages == ["reviews: 2 of 3 words have no vector in a mirror, the most frequent: n't, a"]
+
+
+def test_trees_list_children_before_parents():
+    nodes = treebank.parse_tree("(3 (2 It) (4 (2 's) (4 -LRB-)))")
+    assert [(node.label, node.word, node.left, node.right) for node in nodes] == [
+        (2, "it", -1, -1),
+        (2, "'s", -1, -1),
+        (4, "(", -1, -1),
+        (4, None, 1, 2),
+        (3, None, 0, 3),
+    ]
+    assert treebank.parse_tree("(2 (2 8\u00a01\\/2) (1 bad))")[0].word == "8\u00a01/2"
+
+
+@pytest.mark.parametrize("line", ["(2 good", "", "(2 (2 a) (2 b) (2 c))", "(2 a b)", "(2 (2 a))"])
+def test_broken_trees_are_refused(line):
+    with pytest.raises(ValueError, match="the tree"):
+        treebank.parse_tree(line)
+
+
+def test_nodes_become_rows():
+    trees = [treebank.parse_tree(line) for line in ("(4 (2 very) (3 good))", "(0 bad)")]
+    rows = treebank.node_rows(trees, ["", "bad", "good", "very"], (0, 0, 2, 1, 1))
+    assert rows.dtype == np.int32
+    assert rows.tolist() == [
+        [[3, -1, -1, 2], [2, -1, -1, 1], [-1, 0, 1, 1]],
+        [[1, -1, -1, 0], [-1, -1, -1, -1], [-1, -1, -1, -1]],
+    ]

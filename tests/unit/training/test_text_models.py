@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from focalcal.common.errors import UserError
+from focalcal.training.models import text_models
+from focalcal.training.models.build import build_model, word_vectors
+from focalcal.training.residents import resident_split
+from tests.unit.training import made_texts
+
+CPU = torch.device("cpu")
+
+
+def parameters_without_words(model):
+    return sum(value.numel() for name, value in model.named_parameters() if name != "embedding.weight")
+
+
+def test_parameters_of_the_convolutional_network():
+    with torch.device("meta"):
+        model = build_model("gp-cnn", (1000,), 20, (20_001, 100))
+    # Three convolutions of 128 channels and width 5, a hidden layer of 128 and the classes.
+    expected = (500 + 1) * 128 + 2 * (640 + 1) * 128 + (128 + 1) * 128 + (128 + 1) * 20
+    assert parameters_without_words(model) == expected == 247_316
+    assert word_vectors(model).shape == (20_001, 100)
+
+
+def test_parameters_of_the_tree_lstm():
+    """Tai et al. (2015), Table 1: 316,800 parameters of composition with memory 150 and 300 dimensions."""
+    with torch.device("meta"):
+        models = [build_model("tree-lstm", (111, 4), 2, (17_576, d)) for d in (300, 100)]
+    classifier = (150 + 1) * 3
+    assert parameters_without_words(models[0]) - classifier == 316_800
+    assert parameters_without_words(models[1]) - classifier == 256_800
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "vocabulary", "message"),
+    [
+        ("gp-cnn", (3, 8, 8), None, "takes tokens, but the dataset has images; allowed there: mlp, cnn"),
+        ("tree-lstm", (9,), (5, 4), "takes trees, but the dataset has tokens; allowed there: gp-cnn"),
+        ("mlp", (9, 4), (5, 4), "takes features or images, but the dataset has trees; allowed there: tree-"),
+        ("timm:resnet18", (9,), (5, 4), "'timm:resnet18' takes images, but the dataset has tokens"),
+    ],
+)  # fmt: skip
+def test_models_refuse_other_inputs(model, shape, vocabulary, message):
+    with pytest.raises(UserError, match=message):
+        build_model(model, shape, 3, vocabulary)
+
+
+def test_texts_are_grouped_by_length_and_return_in_order():
+    data = made_texts.texts(count=90)
+    split = resident_split(data, data.train_indices, CPU)
+    chosen = torch.arange(60, 10, -1)
+    batch = split.batch(chosen)
+    assert torch.equal(batch.labels, split.labels[chosen])
+    rows = [row[row > 0].tolist() for group in batch.inputs.groups for row in group]
+    wanted = [data.inputs[data.train_indices[i]] for i in chosen[batch.inputs.order].tolist()]
+    assert rows == [row[row > 0].tolist() for row in wanted]
+    lengths = [len(row) for row in rows]
+    assert lengths == sorted(lengths)
+    assert [group.shape[1] for group in batch.inputs.groups] == [
+        max([*lengths[i : i + 16], 1]) for i in (0, 16, 32, 48)
+    ]
+
+
+def test_padding_stops_where_it_no_longer_matters():
+    """The features are those of texts padded to 1,000 words, however short a text is."""
+    torch.manual_seed(0)
+    model = build_model("gp-cnn", (1000,), 3, (50, 6)).eval()
+    for length in (1, 24, 25, 26, 130, 851, 852, 999, 1000):
+        numbers = torch.randint(1, 50, (4, length))
+        whole = model.pooled(nn.functional.pad(numbers, (1000 - length, 0)))
+        torch.testing.assert_close(model.pooled(numbers), whole, rtol=0, atol=1e-6)
+        assert text_models.padded_length(length) <= min(1000, length + 149 + 24)
+    assert text_models.padded_length(1) == 150
+    assert text_models.padded_length(1200) == 1200
+
+
+def test_logits_of_texts_do_not_depend_on_their_batch():
+    data = made_texts.texts()
+    split = resident_split(data, data.train_indices, CPU)
+    torch.manual_seed(0)
+    model = build_model("gp-cnn", (40,), 3, data.vectors.shape).eval()
+    together = model(split.batch(torch.arange(40)).inputs)
+    alone = torch.cat([model(split.batch(torch.tensor([i])).inputs) for i in range(40)])
+    torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
+
+
+def node_by_node(model, tree):
+    """Return the logits of one tree's nodes, one node after the other (Tai et al. 2015, Eqs 9-14)."""
+    hidden, memory = [], []
+    for word, left, right, _ in tree.tolist():
+        if left < 0:
+            c, o = model.leaf(model.embedding.weight[word]).chunk(2)
+        else:
+            blocks = (model.left(hidden[left]) + model.right(hidden[right])).chunk(5)
+            i, left_gate, right_gate, o = (torch.sigmoid(blocks[k]) for k in (0, 1, 2, 4))
+            c = i * torch.tanh(blocks[3]) + left_gate * memory[left] + right_gate * memory[right]
+            o = blocks[4]
+        memory.append(c)
+        hidden.append(torch.sigmoid(o) * torch.tanh(c))
+    return model.classifier(torch.stack(hidden))
+
+
+def test_levels_give_the_logits_and_gradients_of_a_loop_over_nodes():
+    data = made_texts.trees()
+    split = resident_split(data, data.train_indices, CPU)
+    torch.manual_seed(0)
+    model = build_model("tree-lstm", (17, 4), 2, data.vectors.shape).double().eval()
+    batch = split.batch(torch.tensor([5, 3, 30, 8]))
+    trees = [data.inputs[i][data.inputs[i][:, 3] >= 0] for i in (5, 3, 30, 8)]
+    logits = model(batch.inputs)
+    reference = [node_by_node(model, tree) for tree in trees]
+    for sentence, (expected, tree) in enumerate(zip(reference, trees, strict=True)):
+        rows = (batch.sentences == sentence).nonzero()[:, 0]
+        # Rows of one sentence are in the order of its nodes within each level only: compare as sets.
+        found = sorted(map(tuple, logits[rows].tolist()))
+        np.testing.assert_allclose(found, sorted(map(tuple, expected.tolist())), rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            batch.sample_logits(logits)[sentence], expected[-1, :2], rtol=0, atol=1e-12
+        )
+        assert sorted(batch.targets[rows].tolist()) == sorted(tree[:, 3].tolist())
+    by_levels = torch.autograd.grad((logits**3).sum(), list(model.parameters()))
+    by_nodes = torch.autograd.grad(sum((part**3).sum() for part in reference), list(model.parameters()))
+    for left, right in zip(by_levels, by_nodes, strict=True):
+        torch.testing.assert_close(left.to_dense(), right, rtol=1e-9, atol=1e-12)
+
+
+def test_losses_of_nodes_add_up_to_those_of_sentences():
+    data = made_texts.trees()
+    split = resident_split(data, data.train_indices, CPU)
+    batch = split.batch(torch.arange(10))
+    sizes = (data.inputs[data.train_indices[:10], :, 3] >= 0).sum(axis=1)
+    assert batch.sample_losses(torch.ones(len(batch.targets))).tolist() == sizes.tolist()
+    assert torch.equal(batch.targets[batch.roots], batch.labels)
+
+
+def test_a_batch_of_single_words_has_no_levels():
+    data = made_texts.trees(longest=1)
+    split = resident_split(data, data.train_indices, CPU)
+    model = build_model("tree-lstm", (1, 4), 2, data.vectors.shape)
+    logits = model(split.batch(torch.arange(4)).inputs)
+    logits.sum().backward()
+    assert logits.shape == (4, 3)
+    assert not model.left.weight.grad.any()
