@@ -25,6 +25,7 @@ RESOLUTION = float(np.finfo(np.float32).resolution)
     marker="d",
     criteria=("nll",),
     changes_predictions=True,
+    fixed=("starts", "uniform"),
 )
 @dataclass(eq=False)
 class IsotonicCalibration(LogLossCalibrator):
