@@ -27,7 +27,10 @@ def test_an_environment_has_the_pins_of_requirements(path):
 
 
 IMPORTED_AS = {
-    **{"PIL": "pillow", "flint": "python-flint", "sklearn": "scikit-learn", "yaml": "pyyaml"},
+    "PIL": "pillow",
+    "flint": "python-flint",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
     "vl_convert": "vl-convert-python",
 }
 """Packages whose import has another name."""
