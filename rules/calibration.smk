@@ -1,4 +1,4 @@
-"""Calibration: all calibrators and criteria of one run in one job."""
+"""Calibration: all calibrators and criteria of one run in one job; the calibrator to use in another."""
 
 
 rule calibrate:
@@ -35,3 +35,35 @@ rule calibrate_all:
     """Calibration of all runs."""
     input:
         collect("results/calibration/{run}/metrics.csv", run=GRID.paths),
+
+
+rule recommend:
+    """The calibrator to use for one run, chosen by cross-validated log-loss on validation logits, saved."""
+    input:
+        logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
+    output:
+        calibrator="results/recommended/{dataset}/{model}/{loss}/seed{seed}.json",
+    log:
+        "logs/recommend/{dataset}/{model}/{loss}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/recommend/{dataset}/{model}/{loss}/seed{seed}.tsv"
+    conda:
+        "../envs/calibration.yaml"
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(30),
+    params:
+        *code_version("workflow_scripts/recommend.py", *catalogue.MODULES),
+        spec=recommendation_spec,
+    shell:
+        "python -m workflow_scripts.recommend"
+        " --spec {params.spec:q}"
+        " --logits {input.logits:q}"
+        " --output {output.calibrator:q}"
+        " > {log:q} 2>&1"
+
+
+rule recommend_all:
+    """The recommended calibrators of all runs."""
+    input:
+        collect("results/recommended/{run}.json", run=GRID.paths),

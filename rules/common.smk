@@ -15,6 +15,7 @@ from focalcal.reporting import products
 from focalcal.theory.settings import job_settings
 from focalcal.training.catalogue import loss_file
 from focalcal.workflow import (
+    command_line,
     copied_results,
     environment,
     failures,
@@ -25,6 +26,7 @@ from focalcal.workflow import (
 from focalcal.workflow.grid import build_grid
 from snakemake.logging import logger
 
+command_line.restore_types(config, workflow.config_settings.config or {})
 titles.fill_in(config, workflow.overwrite_configfiles)
 try:
     GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
@@ -103,6 +105,11 @@ def imported_file(wildcards):
 def calibration_spec(wildcards):
     """Return everything that determines one run's calibration, besides its logits and code."""
     return spec_text(GRID.calibration_spec(run_of(wildcards)))
+
+
+def recommendation_spec(wildcards):
+    """Return everything that determines one run's recommended calibrator, besides its logits and code."""
+    return spec_text(GRID.recommendation_spec(run_of(wildcards)))
 
 
 def recovery_spec(wildcards):

@@ -175,7 +175,15 @@ class _OnGrid(FocalMap):
         )
 
 
-@calibrator(id="none", label="as trained", color="grey", marker="o", criteria=(), compared_with=())
+@calibrator(
+    id="none",
+    label="as trained",
+    color="grey",
+    marker="o",
+    criteria=(),
+    compared_with=(),
+    fixed=("gamma", "temperature"),
+)
 class Uncalibrated(FocalMap):
     """Method `none`: the softmax of the logits."""
 
@@ -190,6 +198,7 @@ class Uncalibrated(FocalMap):
     color="blue",
     marker="s",
     compared_with=("none",),
+    fixed=("gamma",),
 )
 @dataclass(eq=False)
 class TemperatureScaling(_OnGrid):
@@ -269,6 +278,7 @@ class FocalTemperatureScaling(_OnGrid):
     narrowest_range=0.0,
     shown=False,
     compared_with=("fts",),
+    replaces=("fts",),
 )
 @dataclass(eq=False)
 class LineFocalTemperatureScaling(FocalTemperatureScaling):
@@ -286,6 +296,7 @@ class LineFocalTemperatureScaling(FocalTemperatureScaling):
     narrowest_range=1.2e-3,
     shown=False,
     compared_with=("fts",),
+    replaces=("fts", "fts-line", "fts-predicted"),
 )
 @dataclass(eq=False)
 class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
@@ -302,6 +313,7 @@ class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
     criteria=(),
     needs_training_gamma=True,
     compared_with=("none",),
+    fixed=("gamma", "temperature"),
 )
 @dataclass(eq=False)
 class PosteriorRecovery(FocalMap):
@@ -326,7 +338,14 @@ class _WithTrainingGamma(_OnGrid):
         return replace(fit, parameters=fit.parameters | {"gamma": _given(self.training_gamma)})
 
 
-@calibrator(id="ts-psi", label="TS then Ψ", needs_training_gamma=True, shown=False, compared_with=())
+@calibrator(
+    id="ts-psi",
+    label="TS then Ψ",
+    needs_training_gamma=True,
+    shown=False,
+    compared_with=(),
+    fixed=("gamma",),
+)
 class TemperatureThenRecovery(_WithTrainingGamma):
     """Method `ts-psi`: focal temperature scaling with gamma fixed to the training gamma."""
 
@@ -334,7 +353,14 @@ class TemperatureThenRecovery(_WithTrainingGamma):
         return grid_search(objective, self.criterion, (_given(self.training_gamma),), self.temperatures)
 
 
-@calibrator(id="psi-ts", label="Ψ then TS", needs_training_gamma=True, shown=False, compared_with=())
+@calibrator(
+    id="psi-ts",
+    label="Ψ then TS",
+    needs_training_gamma=True,
+    shown=False,
+    compared_with=(),
+    fixed=("gamma",),
+)
 class RecoveryThenTemperature(_WithTrainingGamma):
     """Method `psi-ts`: Psi at the training gamma first, then temperature scaling of its log-probabilities."""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from focalcal.common.declarations import declare, read_declarations
 from focalcal.common.errors import UserError
+from focalcal.common.extensions import extension_code, extension_names
 
 SMALLEST_GAMMA, LARGEST_GAMMA = -1.0, 100.0
 """Range of gamma for which the focal map is computed."""
@@ -42,7 +43,7 @@ class Method:
     """Name of a colour of `reporting.figures.style`."""
     marker: str = "x"
     criteria: tuple[str, ...] | None = None
-    """Criteria it is fitted by: None for every configured one, () where nothing is fitted."""
+    """Criteria it is fitted by: None for every configured one, () where none of them is minimised."""
     needs_training_gamma: bool = False
     """Whether it applies only to models trained with a focal loss of one known gamma."""
     narrowest_range: float | None = None
@@ -55,6 +56,12 @@ class Method:
     """Whether overview, ranking and figures show it; the table of all scores shows every method."""
     compared_with: tuple[str, ...] = ("ts",)
     """Methods that the comparisons set it against."""
+    fixed: tuple[str, ...] = ()
+    """Parameters of its fits that are given, not fitted; the others count as its complexity."""
+    replaces: tuple[str, ...] = ()
+    """Methods with the same map and a search that costs more: a recommendation leaves them out."""
+    recommendable: bool = True
+    """Whether a recommendation may name it; not an adversary."""
 
     @property
     def name(self) -> str:
@@ -106,25 +113,55 @@ class Metric:
 
 _FOLDER = Path(__file__).parent
 _PACKAGE = "focalcal.calibration"
-METHODS = {
+BUILT_IN_METHODS = {
     found.facts["id"]: Method(module=f"{_PACKAGE}.{found.path.stem}", class_name=found.name, **found.facts)
     for found in read_declarations(_FOLDER, "calibrator")
 }
-"""Every calibrator by its id."""
-METRICS = {
+METHODS = BUILT_IN_METHODS | {
+    name: Method(
+        name, f"{_PACKAGE}.extension_calibrators", name, label=name, criteria=(), changes_predictions=True
+    )
+    for name in extension_names("calibrators")
+    if name not in BUILT_IN_METHODS
+}
+"""Every calibrator by its id; then the user's own, which are fitted by criteria of their own."""
+BUILT_IN_METRICS = {
     found.name: Metric(found.name, f"{_PACKAGE}.{found.path.stem}", **found.facts)
     for found in read_declarations(_FOLDER, "metric")
 }
-"""Every metric by its id, in the order of metrics.csv: fractions or nats; an undefined one has no row."""
-MODULES = sorted({f"{entry.module.replace('.', '/')}.py" for entry in (*METHODS.values(), *METRICS.values())})
-"""Files that declare them. They are loaded by name, so rules and records add them to the digests of code."""
+METRICS = BUILT_IN_METRICS | {
+    name: Metric(name, f"{_PACKAGE}.extension_metrics", label=name)
+    for name in extension_names("metrics")
+    if name not in BUILT_IN_METRICS
+}
+"""Every metric by its id, in the order of metrics.csv: fractions or nats; an undefined one has no row. Then
+the user's own."""
+MODULES = sorted(
+    {
+        f"{entry.module.replace('.', '/')}.py"
+        for entry in (*BUILT_IN_METHODS.values(), *BUILT_IN_METRICS.values())
+    }
+    | {f"focalcal/calibration/extension_{kind}.py" for kind in ("calibrators", "metrics")}
+)
+"""Files that declare them. They are loaded by name, so rules and records add them to the digests of code. The
+user's own files count for the jobs whose spec names them."""
 CRITERIA = tuple(entry.id for entry in METRICS.values() if entry.criterion)
 """What a search can minimise on validation data."""
 
 
 def fingerprint() -> str:
-    """Return a digest of all these facts: a new label or colour makes the tables and figures again."""
-    return hashlib.sha256(repr((METHODS, METRICS)).encode()).hexdigest()[:16]
+    """Return a digest of all these facts: a new label or colour makes the tables and figures again.
+
+    Those of the user's own follow from their names.
+    """
+    return hashlib.sha256(repr((BUILT_IN_METHODS, BUILT_IN_METRICS)).encode()).hexdigest()[:16]
+
+
+def extension_digests(methods: Iterable[str], metrics: Iterable[str], root: Path) -> list[str]:
+    """Return the digests of the user's own code behind these methods and metrics."""
+    used = [("calibrators", name) for name in methods if name not in BUILT_IN_METHODS]
+    used += [("metrics", name) for name in metrics if name not in BUILT_IN_METRICS]
+    return sorted({digest for kind, name in used for digest in extension_code(kind, name, root)})
 
 
 def check_ranges(methods: Iterable[str], gammas: Sequence[float], temperatures: Sequence[float]) -> None:

@@ -128,6 +128,7 @@ class FocalVectorScaling(_FocalVector):
     narrowest_range=1.2e-3,
     changes_predictions=True,
     compared_with=("svs", "fts"),
+    fixed=("uniform",),
 )
 @dataclass(eq=False)
 class StructuredFocalVectorScaling(_FocalVector):

@@ -112,6 +112,7 @@ class _StructuredScaling(AffineCalibrator):
     criteria=("nll",),
     changes_predictions=True,
     compared_with=("ts", "fts"),
+    fixed=("uniform",),
 )
 class StructuredVectorScaling(_StructuredScaling):
     """Structured vector scaling, method `svs`: softmax((1 + v) * log p + b) (Berta et al. 2026).
@@ -138,6 +139,7 @@ class StructuredVectorScaling(_StructuredScaling):
     changes_predictions=True,
     most_classes=200,
     compared_with=("ts", "fts"),
+    fixed=("uniform",),
 )
 class StructuredMatrixScaling(_StructuredScaling):
     """Structured matrix scaling, method `sms`: softmax((I + diag(v) + M) log p + b) (Berta et al. 2026).

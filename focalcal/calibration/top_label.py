@@ -25,6 +25,7 @@ COARSE_STEPS = 24
     marker="h",
     criteria=("nll",),
     shown=False,
+    fixed=("gamma",),
 )
 class TopVersusAll(LogLossCalibrator, FocalMap):
     """Method `tva`: softmax(logits / T), T fitted to the confidence alone (Le Coz et al. 2024).
@@ -68,6 +69,7 @@ class TopVersusAll(LogLossCalibrator, FocalMap):
     color="black",
     marker="v",
     criteria=("nll",),
+    recommendable=False,
 )
 class ConstantConfidence(LogLossCalibrator):
     """Method `constant`: every sample gets the same confidence, the accuracy on validation data.

@@ -93,8 +93,8 @@ def _prepare_own(spec: Mapping[str, Any], cache: Path) -> Preparation:
         case "npz":
             path = Path(parameters.pop("npz"))
             return Preparation(user_data.from_npz(path, **parameters), f"file {path}")
-        case "plugin":
-            data = user_data.from_plugin(registry.PROJECT_ROOT / entry["file"], parameters["options"])
+        case "extension":
+            data = user_data.from_extension(spec["name"], parameters["options"], registry.PROJECT_ROOT)
             return Preparation(data, f"Python file {entry['file']}")
         case kind:
             raise ValueError(f"has the unknown kind {kind!r}")

@@ -1,9 +1,9 @@
 """The datasets by name: definition, settings and job specs. Standard library only.
 
 There is one TOML file per dataset in the folder `registry/`. A user's own dataset needs none: it is described
-in the config (`folder`, `npz`, `texts`) or by a Python file `datasets/NAME.py`. With `base` the config gives
-a built-in dataset a second name, under which it has parameters of its own: `gauss-3-500: {base: gauss-3,
-sizes: ...}`.
+in the config (`folder`, `npz`, `texts`) or by a Python file `extensions/datasets/NAME.py`. With `base` the
+config gives a built-in dataset a second name, under which it has parameters of its own: `gauss-3-500: {base:
+gauss-3, sizes: ...}`.
 """
 
 import os
@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from focalcal.common.codehash import code_version
 from focalcal.common.errors import UserError
+from focalcal.common.extensions import extension_code, extension_file, extension_names
 from focalcal.common.samples import FEWEST_SAMPLES
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
 _VECTORS_FOLDER = REGISTRY_FOLDER / "vectors"
-PLUGIN_FOLDER = "datasets"
 DOWNLOAD = "download"
 """The value of `recovery.human_labels` that asks for the registry's own source."""
 
@@ -42,7 +41,7 @@ _OWN_DEFAULTS = {
         "dimensions": 100,
         **_DRAWN_SPLIT,
     },
-    "plugin": {"options": {}},
+    "extension": {"options": {}},
 }
 
 
@@ -51,11 +50,11 @@ def load_entry(name: str) -> dict[str, Any]:
 
     Raise a UserError that lists the known names if the name is unknown.
     """
-    if name not in _entry_names():
+    if name not in entry_names():
         raise UserError(
-            f"unknown dataset {name!r}; known: {', '.join(_entry_names())}; your own needs "
-            f"`datasets: {{{name}: {{folder: PATH}}}}` in the config or a file {PLUGIN_FOLDER}/{name}.py "
-            f"(see docs/add-a-dataset.md)"
+            f"unknown dataset {name!r}; known: {', '.join(entry_names())}; your own needs "
+            f"`datasets: {{{name}: {{folder: PATH}}}}` in the config or a file "
+            f"{extension_file('datasets', name)} (see docs/add-a-dataset.md)"
         )
     entry = tomllib.loads((REGISTRY_FOLDER / f"{name}.toml").read_text("utf-8"))
     return {**load_entry(entry["base"]), **entry} if "base" in entry else entry
@@ -71,14 +70,14 @@ def vectors_names() -> list[str]:
     return sorted(file.stem for file in _VECTORS_FOLDER.glob("*.toml"))
 
 
-def _entry_names() -> list[str]:
+def entry_names() -> list[str]:
+    """Return the names of the built-in datasets."""
     return sorted(file.stem for file in REGISTRY_FOLDER.glob("*.toml"))
 
 
 def dataset_names(settings: Mapping[str, Any], root: Path = PROJECT_ROOT) -> list[str]:
-    """Return every dataset a config may use: the registry, the config's `datasets:`, the plugin files."""
-    plugins = (path.stem for path in (root / PLUGIN_FOLDER).glob("*.py"))
-    return sorted({*_entry_names(), *settings, *plugins})
+    """Return every dataset a config may use: the registry, the config's `datasets:`, the user's own files."""
+    return sorted({*entry_names(), *settings, *extension_names("datasets", root)})
 
 
 def job_spec(
@@ -87,8 +86,8 @@ def job_spec(
     """Return everything that determines the prepared form of `name`: {"name", "entry", "parameters"}.
 
     `settings` is the config's `datasets: {NAME: ...}`, which satisfies the schema, or None. `root` is the
-    project folder, which may hold `datasets/NAME.py`; a plugin's spec has its code digests, so that an edit
-    reruns its job. Raise a UserError that names the key of a setting that does not fit the dataset.
+    project folder, which may hold `extensions/datasets/NAME.py`; the spec then has its code digests, so that
+    an edit reruns its job. Raise a UserError that names the key of a setting that does not fit the dataset.
     """
     settings = dict(settings or {})
     kind = _kind_of(name, settings, root)
@@ -98,9 +97,8 @@ def job_spec(
         entry = {key: value for key, value in entry.items() if key not in _DESCRIPTIVE_KEYS}
     else:
         entry, defaults = {"kind": kind}, _OWN_DEFAULTS[kind]
-    if kind == "plugin":
-        file = f"{PLUGIN_FOLDER}/{name}.py"
-        entry |= {"file": file, "code": _plugin_code(root, file)}
+    if kind == "extension":
+        entry |= {"file": extension_file("datasets", name), "code": extension_code("datasets", name, root)}
     parameters = _resolve_parameters(name, defaults, settings)
     _check_parameters(f"datasets.{name}", entry, parameters)
     return {"name": name, "entry": entry, "parameters": parameters}
@@ -120,7 +118,7 @@ def user_files(spec: Mapping[str, Any]) -> list[str]:
     """Return the user's own data that a dataset is made from: the inputs of its job.
 
     For a folder of samples these are the folder and all folders in it, since adding a file changes only the
-    time of the folder it is in. A plugin's code is in its spec instead.
+    time of the folder it is in. The code of an extension is in its spec instead.
     """
     parameters = spec["parameters"]
     if "npz" in parameters:
@@ -229,18 +227,11 @@ def _check_text_parameters(where: str, entry: Mapping[str, Any], parameters: Map
 
 def _base_entry(name: str, base: str) -> dict[str, Any]:
     """Return the entry of the built-in dataset that `name` is a variant of, `base` naming its files."""
-    if base not in _entry_names():
-        known = ", ".join(_entry_names())
+    if base not in entry_names():
+        known = ", ".join(entry_names())
         raise UserError(f"datasets.{name}.base: must be a built-in dataset ({known}), not {base!r}")
     # If the base itself has a base in the registry, that one wins: the files are stored under its name.
     return {"base": base, **load_entry(base)}
-
-
-def _plugin_code(root: Path, file: str) -> list[str]:
-    try:
-        return list(code_version(root, file))
-    except SyntaxError as error:
-        raise UserError(f"{file}, line {error.lineno}: {error.msg}; repair it") from None
 
 
 def _kind_of(name: str, settings: Mapping[str, Any], root: Path) -> str:
@@ -250,8 +241,11 @@ def _kind_of(name: str, settings: Mapping[str, Any], root: Path) -> str:
         "npz": ("the key npz", "npz" in settings),
         "texts": ("the key texts", "texts" in settings),
         "base": ("the key base", "base" in settings),
-        "plugin": (f"the file {PLUGIN_FOLDER}/{name}.py", (root / PLUGIN_FOLDER / f"{name}.py").is_file()),
-        "registry": ("the built-in dataset of that name", name in _entry_names()),
+        "extension": (
+            f"the file {extension_file('datasets', name)}",
+            name in extension_names("datasets", root),
+        ),
+        "registry": ("the built-in dataset of that name", name in entry_names()),
     }
     found = [kind for kind, (_, is_there) in definitions.items() if is_there]
     if len(found) > 1:

@@ -1,7 +1,5 @@
 """The user's own data in the prepared form: a folder of images, an .npz of arrays, or a Python file."""
 
-import importlib.util
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,6 +9,7 @@ import numpy as np
 
 from focalcal.common import npz
 from focalcal.common.errors import UserError
+from focalcal.common.extensions import extension_file, load_extension
 from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
 from focalcal.data.prepared import PreparedData
 from focalcal.data.progress import followed
@@ -91,18 +90,14 @@ def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedD
     return _assembled(inputs, labels, indices, classes, posterior)
 
 
-def from_plugin(file: Path, options: Mapping[str, Any]) -> PreparedData:
-    """Return the PreparedData that `load(options)` of the Python file returns."""
-    specification = importlib.util.spec_from_file_location(f"focalcal_dataset_{file.stem}", file)
-    module = importlib.util.module_from_spec(specification)
-    # Data classes and pickling look up their module by name.
-    sys.modules[specification.name] = module
-    specification.loader.exec_module(module)
-    if not callable(getattr(module, "load", None)):
-        raise UserError(f"{file} has no function load(options); see docs/add-a-dataset.md")
-    data = module.load(dict(options))
+def from_extension(name: str, options: Mapping[str, Any], root: Path) -> PreparedData:
+    """Return the PreparedData that `load(options)` of extensions/datasets/NAME.py below `root` returns."""
+    data = load_extension("datasets", name, root)(dict(options))
     if not isinstance(data, PreparedData):
-        raise UserError(f"load of {file} returned {type(data).__name__}; allowed: PreparedData")
+        raise UserError(
+            f"load of {extension_file('datasets', name)} returned {type(data).__name__}; allowed: "
+            f"PreparedData"
+        )
     return data
 
 

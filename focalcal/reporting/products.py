@@ -35,6 +35,7 @@ INPUTS = {
     "fits": "results/calibration/{run}/fits.json",
     "surfaces": "results/calibration/{run}/surfaces.npz",
     "recovery": "results/recovery/{run}/recovery.json",
+    "recommended": "results/recommended/{run}.json",
     "logits": "results/runs/{run}/logits.npz",
     "histories": "results/runs/{trained_run}/history.csv",
     "records": "results/runs/{trained_run}/run.json",

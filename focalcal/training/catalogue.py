@@ -13,7 +13,10 @@ from pathlib import Path
 
 from focalcal.common.declarations import declare, read_declarations
 from focalcal.common.errors import UserError
+from focalcal.common.extensions import extension_code, extension_file, extension_names
 
+OWN_LOSSES = "focalcal.training.extension_losses"
+"""Module of the losses that the user wrote."""
 loss = declare
 """Declares a function `(logits, labels, context)` as a loss; the facts are `id` and fields of `LossKind`."""
 
@@ -29,6 +32,8 @@ class LossKind:
     description: str
     number: str | None = None
     """The meaning of the number at the end of the id, such as "gamma"; None if it has no number."""
+    number_is_optional: bool = False
+    """Whether the id may lack its number."""
     bounds: tuple[float, float] = (0.0, float("inf"))
     """The smallest allowed number and the exclusive upper bound."""
     risk_gamma: float | None = None
@@ -56,7 +61,7 @@ LOSSES = {
     )
     for found in read_declarations(_FOLDER, "loss")
 }
-"""Every family of losses by its id, in the order of files and declarations."""
+"""Every family of losses by its id, in the order of files and declarations; then the user's own."""
 
 MODELS = {
     "mlp": "C21's three-layer perceptron, for features or small images",
@@ -72,7 +77,15 @@ MODELS = {
     "gp-cnn": "M20's global-pooling CNN over word vectors, for texts",
     "tree-lstm": "binary Tree-LSTM over word vectors, for parse trees (Tai et al. 2015)",
 }
-_MODEL_INPUTS = {"mlp": ("features", "images"), "gp-cnn": ("tokens",), "tree-lstm": ("trees",)}
+BUILT_IN_MODELS = tuple(MODELS)
+OWN_MODELS = tuple(name for name in extension_names("models") if name not in BUILT_IN_MODELS)
+MODELS |= {name: f"your own, {extension_file('models', name)}" for name in OWN_MODELS}
+_MODEL_INPUTS = {
+    "mlp": ("features", "images"),
+    "gp-cnn": ("tokens",),
+    "tree-lstm": ("trees",),
+    **dict.fromkeys(OWN_MODELS, ("features", "images")),
+}
 """The kinds of inputs that a model takes; all others take images."""
 FEATURE_MODELS = tuple(model for model, kinds in _MODEL_INPUTS.items() if "features" in kinds)
 TIMM_PREFIX = "timm:"
@@ -181,6 +194,19 @@ def check_inputs(model_id: str, kind: str) -> None:
         )
 
 
+def is_own_loss(kind: str) -> bool:
+    """Return whether a family of losses is one that the user wrote."""
+    return kind in LOSSES and LOSSES[kind].module == OWN_LOSSES
+
+
+def extension_digests_of_run(model_id: str, loss_id: str, root: Path) -> list[str]:
+    """Return the digests of the user's own code that a run is trained with, if any."""
+    used = [("models", model_id)] if model_id in OWN_MODELS else []
+    kind = parse_loss(loss_id).kind
+    used += [("losses", kind)] if is_own_loss(kind) else []
+    return sorted({digest for kind, name in used for digest in extension_code(kind, name, root)})
+
+
 def loss_grammar() -> str:
     """Return the allowed loss ids in one line, for messages: `ce, focal-GAMMA, ...`."""
     smoothable = [f"{name}-GAMMA{_SMOOTHING}EPSILON" for name, entry in LOSSES.items() if entry.smoothable]
@@ -191,12 +217,19 @@ def loss_spelling(name: str, family: LossKind) -> str:
     """Return how the ids of a family are written."""
     if family.has_steps:
         return f"{name}-GAMMA-P-GAMMA..."
-    return name if family.number is None else f"{name}-{family.number.upper()}"
+    if family.number is None:
+        return name
+    return (
+        f"{name}[-{family.number.upper()}]"
+        if family.number_is_optional
+        else f"{name}-{family.number.upper()}"
+    )
 
 
 def _split_numbers(base: str, loss_id: str) -> tuple[str, tuple[float, ...]]:
     """Return the family of `base` and its numbers; the longest family name wins (`focal-sched-532`)."""
-    if base in LOSSES and LOSSES[base].number is None and not LOSSES[base].has_steps:
+    family = LOSSES.get(base)
+    if family and (family.number_is_optional or family.number is None) and not family.has_steps:
         return base, ()
     kind, _, digits = base.rpartition("-")
     if kind in LOSSES and LOSSES[kind].number is not None:
@@ -241,3 +274,14 @@ def _plain_number(digits: str, meaning: str, loss_id: str) -> float:
             "(write 2 or 0.5, not 2.0, .5 or 1e1, and at most six decimals)"
         )
     return float(digits)
+
+
+def _add_own_losses() -> None:
+    """Add the user's own losses, except those whose name is the id of another loss."""
+    for name in extension_names("losses"):
+        if known_loss(name) is None:
+            description = f"your own, {extension_file('losses', name)}"
+            LOSSES[name] = LossKind(OWN_LOSSES, name, description, number="gamma", number_is_optional=True)
+
+
+_add_own_losses()

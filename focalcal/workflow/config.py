@@ -12,7 +12,6 @@ from annotated_types import Ge, Gt, Le, Len, MinLen
 from focalcal.calibration.catalogue import (
     CRITERIA,
     LARGEST_GAMMA,
-    METRICS,
     SMALLEST_GAMMA,
     SMALLEST_TEMPERATURE,
 )
@@ -150,7 +149,7 @@ class DatasetSettings(Section):
     dimensions: Annotated[int, Ge(1), Le(1000)] = LEFT_OUT
     """Dimension of the word vectors; those of glove-6b-100d have 100."""
     options: dict[str, Any] = LEFT_OUT
-    """Anything you like, handed to load(options) of your own datasets/NAME.py."""
+    """Anything you like, handed to load(options) of your own extensions/datasets/NAME.py."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ class ReportSection(Section):
     title: Annotated[str, Len(1, 120)] = LEFT_OUT
     """Title of the report. Left out, it is the name of the last --configfile, else the names of your own
     logits if nothing else is calibrated."""
-    metric: Literal[*METRICS] = "ece"
+    metric: str = "ece"
     """Test score that comparisons, ranking and figures are about. The report's first page leads with log-loss
     whatever it is."""
     criterion: Criterion = "ece"

@@ -10,6 +10,7 @@ from typing import Any
 
 from focalcal.calibration import catalogue as calibration_catalogue
 from focalcal.common.errors import UserError
+from focalcal.common.extensions import check_extensions, extension_names
 from focalcal.common.messages import check_file, error_prefix, shown, unknown_name
 from focalcal.data import registry
 from focalcal.theory.settings import check_fit_ranges, theory_settings
@@ -24,6 +25,22 @@ MOST_REPEATS = 19
 PERIODIC_END = re.compile(rf"(.+)\1{{{MOST_REPEATS},}}$")
 OWN_FILES = {"folder", "npz", "texts"}
 """Settings that make a dataset from the user's own files, which need not exist before a run uses it."""
+
+
+def check_own_code(root: Path) -> None:
+    """Raise a UserError for the first file in `extensions/` that cannot be used."""
+    built_in = {
+        "datasets": registry.entry_names(),
+        # What the catalogue did not take over has the name of another loss.
+        "losses": [
+            name for name in extension_names("losses", root) if not training_catalogue.is_own_loss(name)
+        ],
+        "models": training_catalogue.BUILT_IN_MODELS,
+        "calibrators": calibration_catalogue.BUILT_IN_METHODS,
+        "metrics": calibration_catalogue.BUILT_IN_METRICS,
+    }
+    for kind, names in built_in.items():
+        check_extensions(kind, names, root)
 
 
 def check_runs(config: Mapping[str, Any], root: Path) -> None:
@@ -151,6 +168,8 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
 def _check_report(report: ReportSection, config: Mapping[str, Any]) -> None:
     """Raise a UserError if the report is to show what calibration does not compute."""
     calibration = config["calibration"]
+    if report.metric not in calibration_catalogue.METRICS:
+        raise unknown_name("config key 'report.metric'", report.metric, calibration_catalogue.METRICS)
     if report.criterion not in calibration["criteria"]:
         raise unknown_name("config key 'report.criterion'", report.criterion, calibration["criteria"])
     # The default methods are shown as far as they are computed.

@@ -13,12 +13,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from focalcal.calibration.catalogue import METRICS, extension_digests
 from focalcal.common.errors import UserError
 from focalcal.data import networks, registry
-from focalcal.training.catalogue import training_gamma
+from focalcal.training.catalogue import extension_digests_of_run, training_gamma
 from focalcal.training.recipes import Recipe, recipe_from_dict
 from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
-from focalcal.workflow.config_checks import check_logits_files, check_runs, check_sections
+from focalcal.workflow.config_checks import check_logits_files, check_own_code, check_runs, check_sections
 from focalcal.workflow.validation import SCHEMA_FILE, check_against_schema
 
 RUN_SECTIONS = ("runs", "logits", "published", "datasets", "recipes", "calibration", "recovery")
@@ -105,7 +106,8 @@ class Grid:
 
     def training_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one trained model."""
-        return {**run.spec, "recipe": self._config["recipes"][run.recipe]}
+        own = _own_code(extension_digests_of_run(run.model, run.loss, self._root))
+        return {**run.spec, "recipe": self._config["recipes"][run.recipe], **own}
 
     def import_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one set of imported logits."""
@@ -119,7 +121,15 @@ class Grid:
 
     def calibration_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's calibration."""
-        return {"run": run.spec_with_gamma, **self._config["calibration"]}
+        section = self._config["calibration"]
+        own = _own_code(extension_digests(section["methods"], METRICS, self._root))
+        return {"run": run.spec_with_gamma, **section, **own}
+
+    def recommendation_spec(self, run: Run) -> dict[str, Any]:
+        """Return the spec of one run's recommendation, which is always by log-loss."""
+        section = {name: value for name, value in self._config["calibration"].items() if name != "criteria"}
+        own = _own_code(extension_digests(section["methods"], (), self._root))
+        return {"run": run.spec_with_gamma, **section, **own}
 
     def recovery_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's posterior recovery; human labels are an input file of its job."""
@@ -152,6 +162,7 @@ def build_grid(config: Mapping[str, Any], root: Path, *, read_own_files: bool = 
     that a bad one is refused before any job starts.
     """
     check_against_schema(config, root / SCHEMA_FILE)
+    check_own_code(root)
     check_runs(config, root)
     grid = Grid(config, root)
     check_sections(config, {run.dataset for run in grid}, root)
@@ -161,6 +172,11 @@ def build_grid(config: Mapping[str, Any], root: Path, *, read_own_files: bool = 
             # Listing them refuses names that Snakemake could not write down.
             grid.data_files(dataset)
     return grid
+
+
+def _own_code(digests: list[str]) -> dict[str, list[str]]:
+    """Return what a spec says about the user's own code; nothing if a job uses none."""
+    return {"extensions": digests} if digests else {}
 
 
 def _runs_of(config: Mapping[str, Any]) -> list[Run]:

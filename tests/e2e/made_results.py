@@ -17,6 +17,7 @@ from focalcal.reporting.records.aggregate import RUN_COLUMNS
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.workflow import titles
 from focalcal.workflow.grid import build_grid
+from tests.unit.reporting.made_recommendation import made_recommendation
 from workflow_scripts import claims, experiment_checks, products, report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,6 +154,7 @@ class MadeResults:
             **surfaces,
         )
         self._json(f"diagnostics/{run.path}.json", self._diagnostics(described, fits))
+        self._json(f"recommended/{run.path}.json", made_recommendation(described))
         failed = run.path in self.failed
         self._json(
             f"runs/{run.path}/run.json",

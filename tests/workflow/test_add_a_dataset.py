@@ -36,7 +36,7 @@ def follow(text, root):
             yield from DATASET.findall(block)
         else:
             path = root / block.splitlines()[0].removeprefix("# ")
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block, encoding="utf-8")
 
 

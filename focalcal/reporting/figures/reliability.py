@@ -1,7 +1,7 @@
 """Reliability diagrams: before and after each calibrator, and with and without Psi (C21 Fig. 4)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -123,16 +123,21 @@ def reliability(sources: Sources) -> Figure:
             curve = Curve(METHODS[method].label, pool(found[loss, method]), method_style(method))
             curves.setdefault(loss, []).append(curve)
     drawn, axes = diagrams_by_loss(curves, sources.dataset_model)
-    for (upper, _), here in zip(axes, curves.values(), strict=True):
+    add_bands(axes, curves.values())
+    shown = {curve.name for here in curves.values() for curve in here}
+    legend_below(drawn, {name: handle for name, handle in method_handles(methods).items() if name in shown})
+    return drawn
+
+
+def add_bands(axes: Iterable[tuple[Axes, Axes]], curves: Iterable[Sequence[Curve]]) -> None:
+    """Draw the interval of each line of each diagram, and list the errors."""
+    for (upper, _), here in zip(axes, curves, strict=True):
         for curve in here:
             reliable = curve.pooled.sufficient
             band = accuracy_band(curve.pooled)[:, reliable]
             look = {"color": curve.style.color, "alpha": 0.18, "linewidth": 0}
             upper.fill_between(curve.pooled.confidence[reliable], *band, **look)
         _list_errors(upper, here)
-    shown = {curve.name for here in curves.values() for curve in here}
-    legend_below(drawn, {name: handle for name, handle in method_handles(methods).items() if name in shown})
-    return drawn
 
 
 def diagrams_by_loss(

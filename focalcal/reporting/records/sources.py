@@ -94,6 +94,11 @@ class Sources:
         return self._of_runs("recovery")
 
     @property
+    def recommended(self) -> list[tuple[Run, dict[str, Any]]]:
+        """Return each run with its recommended calibrator and what led to it."""
+        return self._of_runs("recommended")
+
+    @property
     def data_records(self) -> dict[str, dict[str, Any]]:
         """Return the record of each prepared dataset of these runs."""
         paths = {run["dataset"]: self.path("data_records", run) for run in self.runs}

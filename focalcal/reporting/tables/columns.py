@@ -68,9 +68,11 @@ def mark_best(frame: pd.DataFrame, keys: Iterable[str], metric: Metric, by: Sequ
         frame[f"{key}_best"] = (shown[key] == best).astype("Int64").where(shown[key].notna())
 
 
-def number_column(name: str, header: str, text: Callable[[Any], str] = str, missing: str = "") -> Column:
+def number_column(
+    name: str, header: str, text: Callable[[Any], str] = str, missing: str = "", span: str = ""
+) -> Column:
     """Return the column that shows one number of the frame by a format, or `missing`."""
-    return Column(header, lambda row: missing if pd.isna(row[name]) else text(row[name]), name)
+    return Column(header, lambda row: missing if pd.isna(row[name]) else text(row[name]), name, span=span)
 
 
 def finer_column(name: str, header: str, *, signed: bool = False) -> Column:

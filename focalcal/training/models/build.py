@@ -7,6 +7,7 @@ from torch import nn
 
 from focalcal.data.prepared import PreparedData
 from focalcal.training import catalogue
+from focalcal.training.models.extension_models import own_model
 from focalcal.training.models.text_models import GlobalPoolingCNN, TreeLSTM
 from focalcal.training.recipes import RunSpec
 
@@ -23,6 +24,8 @@ def build_model(
     catalogue.check_model(model_id)
     input_shape = tuple(input_shape)
     catalogue.check_inputs(model_id, _input_kind(input_shape, is_text=vocabulary is not None))
+    if model_id in catalogue.OWN_MODELS:
+        return own_model(model_id, input_shape, classes)
     if vocabulary is not None:
         return _TEXT_MODELS[model_id](*vocabulary, classes)
     if model_id in _LIGHT:

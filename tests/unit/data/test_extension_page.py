@@ -29,7 +29,7 @@ def written(tmp_path_factory):
     for language, text in blocks():
         if language in {"python", "yaml"}:
             name = text.splitlines()[0].removeprefix("# ")
-            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
         for line in text.splitlines() if language == "bash" else ():
             if line.startswith("python "):

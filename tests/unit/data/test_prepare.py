@@ -223,8 +223,8 @@ def test_own_npz(tmp_path):
 
 
 def test_own_python_file(tmp_path, monkeypatch):
-    (tmp_path / "datasets").mkdir()
-    (tmp_path / "datasets" / "mine.py").write_text(
+    (tmp_path / "extensions" / "datasets").mkdir(parents=True)
+    (tmp_path / "extensions" / "datasets" / "mine.py").write_text(
         "from focalcal.data.synthetic import prepare_gaussian\n"
         "def load(options):\n"
         "    return prepare_gaussian('gauss-3', options['sizes'], 0, 1.0)\n"
@@ -234,7 +234,7 @@ def test_own_python_file(tmp_path, monkeypatch):
     spec = registry.job_spec("mine", {"options": {"sizes": sizes}}, tmp_path)
     _, record = run_fetch(spec, tmp_path)
     assert record["sizes"] == sizes
-    assert record["source"] == "Python file datasets/mine.py"
+    assert record["source"] == "Python file extensions/datasets/mine.py"
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_own_python_file(tmp_path, monkeypatch):
     ],
 )
 def test_wrong_types_of_a_python_file_are_reported(tmp_path, monkeypatch, change, message):
-    (tmp_path / "datasets").mkdir()
-    (tmp_path / "datasets" / "mine.py").write_text(
+    (tmp_path / "extensions" / "datasets").mkdir(parents=True)
+    (tmp_path / "extensions" / "datasets" / "mine.py").write_text(
         "from dataclasses import replace\n"
         "from focalcal.data.synthetic import prepare_gaussian\n"
         "def load(options):\n"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
+from focalcal.common import codehash
 from focalcal.common.errors import UserError
 from focalcal.data import registry
 from focalcal.data.fetch import _CONVERTERS
@@ -206,9 +207,9 @@ def test_settings_go_over_defaults():
     )
 
 
-def test_names_are_the_registry_the_config_and_the_plugins(tmp_path):
-    (tmp_path / "datasets").mkdir()
-    (tmp_path / "datasets" / "mine.py").touch()
+def test_names_are_the_registry_the_config_and_the_users_own_files(tmp_path):
+    (tmp_path / "extensions" / "datasets").mkdir(parents=True)
+    (tmp_path / "extensions" / "datasets" / "mine.py").touch()
     assert registry.dataset_names({"pictures": {}, "cifar10": {}}, tmp_path) == sorted(
         [*NAMES, "pictures", "mine"]
     )
@@ -305,24 +306,24 @@ def test_a_folder_whose_name_is_not_utf8_is_reported(tmp_path):
     )
 
 
-def test_a_plugins_spec_follows_its_code_but_not_its_comments(tmp_path):
-    file = tmp_path / "datasets" / "mine.py"
-    file.parent.mkdir()
+def test_the_spec_of_own_code_follows_it_but_not_its_comments(tmp_path):
+    file = tmp_path / "extensions" / "datasets" / "mine.py"
+    file.parent.mkdir(parents=True)
 
     def spec_of(code):
         file.write_text(code)
         # A new process, since digests are cached within one.
-        registry.code_version.__globals__["_module"].cache_clear()
+        codehash._module.cache_clear()
         return registry.job_spec("mine", {"options": {"count": 3}}, tmp_path)
 
     first = spec_of("def load(options):\n    return 1\n")
-    assert first["entry"]["kind"] == "plugin"
-    assert first["entry"]["file"] == "datasets/mine.py"
+    assert first["entry"]["kind"] == "extension"
+    assert first["entry"]["file"] == "extensions/datasets/mine.py"
     assert first["parameters"] == {"options": {"count": 3}}
     assert registry.user_files(first) == []
     assert spec_of("# why\ndef load(options):\n    return 1\n") == first
     assert spec_of("def load(options):\n    return 2\n") != first
-    with pytest.raises(UserError, match=r"datasets/mine\.py, line 1: .*; repair it"):
+    with pytest.raises(UserError, match=r"extensions/datasets/mine\.py, line 1: .*; repair it"):
         spec_of("def load(options:\n")
 
 

@@ -326,7 +326,7 @@ def test_npz_with_objects_is_refused(tmp_path):
         user_data.from_npz(tmp_path / "a.npz", **SPLIT)
 
 
-PLUGIN = """
+OWN_CODE = """
 import numpy as np
 from focalcal.data.prepared import PreparedData
 
@@ -345,17 +345,23 @@ def load(options):
 """
 
 
+def write_extension(root, name, text):
+    folder = root / "extensions" / "datasets"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.py").write_text(text)
+
+
 def test_a_python_file(tmp_path):
-    (tmp_path / "mine.py").write_text(PLUGIN)
-    data = user_data.from_plugin(tmp_path / "mine.py", {"count": 7})
+    write_extension(tmp_path, "mine", OWN_CODE)
+    data = user_data.from_extension("mine", {"count": 7}, tmp_path)
     prepared.validate(data)
     assert len(data.inputs) == 7
 
 
 def test_python_file_mistakes_are_reported(tmp_path):
-    (tmp_path / "mine.py").write_text("x = 1\n")
-    with pytest.raises(UserError, match=r"mine\.py has no function load\(options\)"):
-        user_data.from_plugin(tmp_path / "mine.py", {})
-    (tmp_path / "yours.py").write_text("def load(options):\n    return [1]\n")
+    write_extension(tmp_path, "mine", "x = 1\n")
+    with pytest.raises(UserError, match=r"mine\.py does not define .*; allowed: a function load\(options\)"):
+        user_data.from_extension("mine", {}, tmp_path)
+    write_extension(tmp_path, "yours", "def load(options):\n    return [1]\n")
     with pytest.raises(UserError, match=r"load of .*yours\.py returned list; allowed: PreparedData"):
-        user_data.from_plugin(tmp_path / "yours.py", {})
+        user_data.from_extension("yours", {}, tmp_path)

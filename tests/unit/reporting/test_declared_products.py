@@ -1,5 +1,7 @@
 """Declarations of tables and figures, and what their functions may read."""
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -10,6 +12,7 @@ from focalcal.reporting.products import PRODUCTS, SUFFIXES
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.reporting.records.sources import Sources, UndeclaredInputError
 from focalcal.reporting.write import build_products
+from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_sources import SETTINGS, product
 
 FACTS = {"section": "scores", "order": 1, "heading": "H", "caption": "C", "inputs": ("metrics",)}
@@ -88,9 +91,10 @@ def results(tmp_path):
     for name, content in (
         ("diagnostics/{}.json", '{"comparisons": [], "debiased_ece": {}}'),
         ("calibration/{}/fits.json", '{"fits": []}'),
+        ("recommended/{}.json", json.dumps(made_recommendation({}))),
     ):
         path = tmp_path / name.format("/".join(run[:3]) + "/seed1")
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     return tmp_path
 

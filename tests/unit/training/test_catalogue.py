@@ -142,4 +142,4 @@ def test_the_catalogue_imports_only_the_standard_library():
     names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     names |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     foreign = {name for name in names if name.split(".")[0] not in sys.stdlib_module_names}
-    assert foreign == {"focalcal.common.errors", "focalcal.common.declarations"}
+    assert foreign == {f"focalcal.common.{name}" for name in ("errors", "declarations", "extensions")}

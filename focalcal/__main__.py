@@ -1,0 +1,101 @@
+"""Commands for one file, without a workflow: `python -m focalcal recommend my_logits.npz`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.common.errors import UserError
+
+USER_ERROR_EXIT_CODE = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Return the exit code of a command: 0, or 2 after one line on standard error for a user's mistake."""
+    arguments = _parser().parse_args(argv)
+    try:
+        _recommend(arguments)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USER_ERROR_EXIT_CODE
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m focalcal", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    recommend = commands.add_parser(
+        "recommend",
+        help="choose a calibrator for a file of logits and save it",
+        description="Choose a calibrator by cross-validated log-loss on validation logits, fit it, save it "
+        "as JSON and draw reliability before and after.",
+    )
+    recommend.add_argument(
+        "file",
+        type=Path,
+        help="val_logits, val_labels, test_logits, test_labels: .npz, .safetensors, .csv, .parquet",
+    )
+    recommend.add_argument(
+        "--output", type=Path, help="JSON to write (FILE.recommended.json); a PNG beside it"
+    )
+    recommend.add_argument("--methods", nargs="+", metavar="METHOD", help="candidates (all calibrators)")
+    recommend.add_argument(
+        "--loss", default="", help="training loss, as in focal-3: adds calibrators that need its gamma"
+    )
+    recommend.add_argument(
+        "--kind", choices=("logits", "probabilities"), default="logits", help="what the file holds (logits)"
+    )
+    return parser
+
+
+def _recommend(arguments: argparse.Namespace) -> None:
+    """Print the recommendation for a file and write the calibrator and its figure."""
+    # Imported here, so that --help and mistakes in arguments are quick.
+    from focalcal.calibration.catalogue import METHODS  # noqa: PLC0415
+    from focalcal.common.messages import unknown_name  # noqa: PLC0415
+    from focalcal.training.catalogue import training_gamma  # noqa: PLC0415
+
+    methods = arguments.methods or list(METHODS)
+    for method in methods:
+        if method not in METHODS:
+            raise unknown_name("--methods", method, METHODS)
+    try:
+        from focalcal.calibration.imports import import_logits  # noqa: PLC0415
+        from focalcal.reporting.figures.before_after import draw_before_after  # noqa: PLC0415
+        from focalcal.reporting.figures.style import house_style, save_figure  # noqa: PLC0415
+    except ImportError as error:
+        raise UserError(
+            f"this command needs the package {error.name!r}; install what it needs with: "
+            f"pip install 'focalcal[recommend]'"
+        ) from None
+    from focalcal.calibration.recommend import recommend  # noqa: PLC0415
+    from focalcal.calibration.saved import write_record  # noqa: PLC0415
+    from focalcal.calibration.search import K24_GAMMAS  # noqa: PLC0415
+    from focalcal.reporting.recommendation import summary_text, use_text  # noqa: PLC0415
+
+    imported = import_logits(arguments.file, arguments.kind)
+    for warning in imported.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    spec = {
+        "run": {"loss": arguments.loss, "gamma": training_gamma(arguments.loss)},
+        "methods": methods,
+        "gammas": list(K24_GAMMAS),
+        "temperatures": {"start": 0.01, "stop": 5.0, "step": 0.01},
+        "bins": 15,
+        "adaece": "split",
+    }
+    found = recommend(imported.logits, spec)
+    output = arguments.output or arguments.file.with_suffix(".recommended.json")
+    source = {"file": arguments.file.name, "checksum": imported.checksum}
+    write_record(found.record, output, {"recommendation": found.details, "spec": spec, "source": source})
+    figure = output.with_suffix(".png")
+    with house_style():
+        drawn = draw_before_after({use_text(found.details["method"]): [found.details["reliability"]]}, "")
+        drawn.suptitle(arguments.file.stem)
+        save_figure(drawn, [figure])
+    print(summary_text(found.details, str(output)), end="")
+    print(f"\nWritten: {output}, {figure}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

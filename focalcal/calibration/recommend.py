@@ -1,0 +1,229 @@
+"""The calibrator to use for one model: chosen by cross-validated log-loss, the simplest of the best.
+
+Every candidate is fitted to all folds but one of the validation split and scored on the one left out, so that
+each validation sample has a held-out log-loss under each candidate. The best candidate has the smallest mean.
+Of those whose mean exceeds it by at most one standard error (Breiman et al. 1984, Sec. 3.4.3), the one with
+the fewest parameters is recommended. The error is that of the paired difference, since all candidates are
+scored on the same samples. The model as trained is a candidate without parameters, so the answer may be to
+leave it as it is. The recommended calibrator is then fitted to the whole validation split. Test samples score
+the result and choose nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
+from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.metrics import Predictions, metric_value, reliability_bins
+from focalcal.calibration.objective import Objective
+from focalcal.calibration.run import context_of, why_not_applicable
+
+FOLDS, FOLDS_OF_MANY = 4, 3
+"""Number of folds; the smaller one above `MANY_CLASSES`, where fits cost more."""
+MANY_CLASSES = 50
+RESAMPLES = 500
+"""Bootstrap draws of validation samples that tell how sure the choice is."""
+LEAVE = "none"
+"""The candidate that leaves the model as it is."""
+SCORES = ("nll", "brier", "ece", "smece", "accuracy")
+"""Test scores of every candidate."""
+INTERVAL_ERRORS = 1.959963984540054
+"""Half the width of a 95 % interval, in standard errors."""
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The result of `recommend`."""
+
+    record: dict[str, Any]
+    """The recommended calibrator, fitted to the whole validation split, as `Calibrator.to_record` has it."""
+    details: dict[str, Any]
+    """What led to it, JSON-ready: `run`, `samples`, `classes`, `folds`, `share` (of resamples of the
+    validation samples that lead to the same choice), `candidates` (best first), `not_applicable` (with
+    reasons) and `reliability` of the test samples before and after."""
+
+
+def recommend(logits: RunLogits, spec: Mapping[str, Any]) -> Recommendation:
+    """Return the recommended calibrator of a recommendation job's `spec`, and what led to it."""
+    context = replace(context_of(spec), criterion="nll")
+    methods, skipped = considered(spec["methods"], spec["run"], logits.val.logits.shape[1])
+    held_out: dict[str, Array] = {}
+    fitted: dict[str, Calibrator] = {}
+    whole = Objective(logits.val.logits, logits.val.labels)
+    folds = _folds(whole)
+    for method in methods:
+        try:
+            held_out[method] = _held_out_losses(method, context, whole, folds)
+            fitted[method] = _unfitted(method, context).fit_objective(whole)
+        except FloatingPointError as error:
+            skipped.append({"method": method, "reason": f"no fit was found: {error}"})
+    names = list(fitted)
+    losses = np.array([held_out[name] for name in names])
+    sizes = [parameter_count(calibrator) for calibrator in fitted.values()]
+    means, errors = losses.mean(axis=1), difference_errors(losses)
+    chosen = choose(means, errors, sizes)
+    shares = _shares(losses, errors, sizes)
+    tests = _test_scores(fitted, logits.test, context)
+    best = int(np.argmin(means))
+    candidates = [
+        {
+            "method": name,
+            "parameters": sizes[i],
+            "held_out_nll": float(means[i]),
+            "above_best": float(means[i] - means[best]),
+            "above_best_error": float(errors[i, best]),
+            "share": float(shares[i]),
+            "test": tests[name],
+        }
+        for i, name in enumerate(names)
+    ]
+    name = names[chosen]
+    details = {
+        "run": dict(spec["run"]),
+        "method": name,
+        "share": float(shares[chosen]),
+        "best": names[best],
+        "folds": len(folds),
+        "resamples": RESAMPLES,
+        "samples": {"val": len(whole.labels), "test": len(logits.test.labels)},
+        "classes": whole.logits.shape[1],
+        "candidates": sorted(candidates, key=lambda candidate: candidate["held_out_nll"]),
+        "not_applicable": skipped,
+        "reliability": {
+            side: _bins(fitted[method], logits.test, context)
+            for side, method in (("before", LEAVE), ("after", name))
+        },
+    }
+    return Recommendation(fitted[name].to_record(), details)
+
+
+def considered(
+    methods: Sequence[str], run: Mapping[str, Any], classes: int
+) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the candidates among the configured methods, `none` first, and why others are not."""
+    candidates, skipped = [LEAVE], []
+    for method in methods:
+        declared = METHODS[method]
+        cheaper = [other for other in methods if method in METHODS[other].replaces]
+        reason = why_not_applicable(method, run, classes)
+        if not declared.recommendable:
+            reason = "an adversary, not a calibrator to use"
+        elif declared.criteria and "nll" not in declared.criteria:
+            reason = "it is not fitted by log-loss"
+        elif declared.needs_training_gamma and run["gamma"] == 0:
+            reason = "its gamma is 0 for this loss, which makes it a method without gamma"
+        elif cheaper:
+            reason = f"the map of {cheaper[-1]}, whose search costs less"
+        if reason:
+            skipped.append({"method": method, "reason": reason})
+        elif method != LEAVE:
+            candidates.append(method)
+    return candidates, skipped
+
+
+def parameter_count(calibrator: Calibrator) -> int:
+    """Return the number of fitted parameters of a fitted calibrator."""
+    record = calibrator.to_record()
+    fixed = METHODS[record["method"]].fixed
+    return sum(np.size(value) for name, value in record["parameters"].items() if name not in fixed)
+
+
+def stratified_folds(labels: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the fold of each sample (n,), drawn with a fixed seed, each class spread evenly over folds."""
+    drawn = np.random.default_rng(0).permutation(len(labels))
+    folds = np.empty(len(labels), dtype=np.int64)
+    folds[drawn[np.argsort(labels[drawn], kind="stable")]] = np.arange(len(labels)) % count
+    return folds
+
+
+def difference_errors(losses: Array) -> Array:
+    """Return the standard error (m, m) of the difference of each pair of mean losses, losses (m, n)."""
+    covariance = np.atleast_2d(np.cov(losses))
+    variances = np.diag(covariance)
+    squares = variances[:, None] + variances - 2.0 * covariance
+    return np.sqrt(np.maximum(squares, 0.0) / losses.shape[1])
+
+
+def choose(means: Array, errors: Array, sizes: Sequence[int]) -> int:
+    """Return which candidate is the simplest within one standard error of the smallest mean.
+
+    `means` (m,), `errors` (m, m) of their differences, `sizes` (m,) in parameters. Of equally simple ones
+    the one with the smaller mean is taken.
+    """
+    best = int(np.argmin(means))
+    good = np.flatnonzero(means - means[best] <= errors[:, best])
+    return int(min(good, key=lambda i: (sizes[i], means[i])))
+
+
+def _folds(whole: Objective) -> list[tuple[Objective, NDArray[np.bool_]]]:
+    """Return for each fold the objective of the other folds, and which samples it holds out."""
+    samples, classes = whole.logits.shape
+    fold_of = stratified_folds(
+        whole.labels, min(FOLDS if classes <= MANY_CLASSES else FOLDS_OF_MANY, samples)
+    )
+    return [
+        (Objective(whole.logits[fold_of != fold], whole.labels[fold_of != fold]), fold_of == fold)
+        for fold in range(int(fold_of.max()) + 1)
+    ]
+
+
+def _unfitted(method: str, context: Context) -> Calibrator:
+    """Return a candidate; one that nothing is fitted to has no criterion."""
+    criterion = None if METHODS[method].criteria == () else context.criterion
+    return calibrator_class(method).from_context(replace(context, criterion=criterion))
+
+
+def _held_out_losses(
+    method: str, context: Context, whole: Objective, folds: Sequence[tuple[Objective, NDArray[np.bool_]]]
+) -> Array:
+    """Return the log-loss of each validation sample (n,) under the fit to the folds that it is not in."""
+    losses = np.empty(len(whole.labels))
+    for objective, held in folds:
+        calibrator = _unfitted(method, context).fit_objective(objective)
+        losses[held] = _sample_losses(calibrator, whole.logits[held], whole.labels[held])
+    return losses
+
+
+def _sample_losses(calibrator: Calibrator, logits: NDArray, labels: NDArray[np.int64]) -> Array:
+    return -calibrator.predict_log_proba(logits)[np.arange(len(labels)), labels]
+
+
+def _shares(losses: Array, errors: Array, sizes: Sequence[int]) -> Array:
+    """Return the share of bootstrap resamples (m,) of the samples in which each candidate is chosen."""
+    generator = np.random.default_rng(0)
+    samples = losses.shape[1]
+    counts = np.zeros(len(losses))
+    for _ in range(RESAMPLES):
+        weights = np.bincount(generator.integers(samples, size=samples), minlength=samples)
+        counts[choose(losses @ weights / samples, errors, sizes)] += 1
+    return counts / RESAMPLES
+
+
+def _test_scores(
+    fitted: Mapping[str, Calibrator], test: Split, context: Context
+) -> dict[str, dict[str, float]]:
+    """Return the test scores of each calibrator, and its log-loss minus that as trained with an interval.
+
+    The interval covers 95 % over test samples; it is a normal one, of the paired differences.
+    """
+    trained = _sample_losses(fitted[LEAVE], test.logits, test.labels)
+    found = {}
+    for name, calibrator in fitted.items():
+        predictions = Predictions.from_logs(calibrator.predict_log_proba(test.logits), test.labels)
+        scores = {score: metric_value(score, predictions, context.bins, context.adaece) for score in SCORES}
+        differences = -predictions.label_logs - trained
+        change = float(differences.mean())
+        width = INTERVAL_ERRORS * float(differences.std(ddof=1)) / len(differences) ** 0.5
+        found[name] = scores | {"nll_change": change, "low": change - width, "high": change + width}
+    return found
+
+
+def _bins(calibrator: Calibrator, test: Split, context: Context) -> dict[str, list]:
+    predictions = Predictions.from_logs(calibrator.predict_log_proba(test.logits), test.labels)
+    return reliability_bins(predictions.confidence, predictions.correct, context.bins)

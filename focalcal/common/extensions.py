@@ -1,0 +1,136 @@
+"""The user's own datasets, losses, models, calibrators and metrics: one Python file each, found by its name.
+
+`extensions/KIND/NAME.py`, beside the Snakefile, defines what `KINDS` says; configurations then use NAME like
+any built-in name. Catalogues list the names without running the files. A job's spec has the digests of the
+extensions that it uses, so that an edit reruns those jobs. Standard library only.
+"""
+
+import ast
+import functools
+import importlib.util
+import re
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from focalcal.common.codehash import code_version
+from focalcal.common.errors import UserError
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FOLDER = "extensions"
+KINDS = {
+    "datasets": "a function load(options)",
+    "losses": "a function loss(logits, labels, gamma=None)",
+    "models": "a function build(input_shape, classes)",
+    "calibrators": "one class with fit(logits, labels) and predict_proba(logits)",
+    "metrics": "a function metric(probs, labels)",
+}
+"""What a file of each kind defines."""
+_FUNCTIONS = {"datasets": "load", "losses": "loss", "models": "build", "metrics": "metric"}
+_METHODS = ("fit", "predict_proba")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def extension_names(kind: str, root: Path = CHECKOUT) -> list[str]:
+    """Return the names of the user's own files of a kind; none where the package is installed elsewhere.
+
+    Files whose name begins with an underscore are not extensions: others may import them.
+    """
+    if root == CHECKOUT and not (root / "Snakefile").is_file():
+        return []
+    return sorted(path.stem for path in (root / FOLDER / kind).glob("*.py") if not path.name.startswith("_"))
+
+
+def extension_file(kind: str, name: str) -> str:
+    """Return the path of an extension, relative to the checkout."""
+    return f"{FOLDER}/{kind}/{name}.py"
+
+
+def extension_code(kind: str, name: str, root: Path = CHECKOUT) -> list[str]:
+    """Return the digests of an extension and of all that it imports from the checkout."""
+    file = extension_file(kind, name)
+    try:
+        return list(code_version(root, file))
+    except SyntaxError as error:
+        raise UserError(f"{file}, line {error.lineno}: {error.msg}; repair it") from None
+
+
+def check_extensions(kind: str, built_in: Collection[str], root: Path = CHECKOUT) -> None:
+    """Raise a UserError for the first file of a kind that cannot be used, without running any."""
+    for name in extension_names(kind, root):
+        file = extension_file(kind, name)
+        if not _NAME.fullmatch(name):
+            raise UserError(
+                f"{file}: the name is {name!r}; allowed: letters, digits, dot, minus and underscore; rename "
+                f"the file"
+            )
+        if name in built_in:
+            raise UserError(
+                f"{file}: {name!r} is the name of one that comes with focalcal; allowed: a name of its own; "
+                f"rename the file"
+            )
+        extension_code(kind, name, root)
+        tree = ast.parse((root / file).read_text(encoding="utf-8"))
+        _check_definitions(kind, file, _defined(tree, kind))
+
+
+def load_extension(kind: str, name: str, root: Path = CHECKOUT) -> Any:
+    """Return what an extension defines: its function, or its class if it is a calibrator."""
+    file = extension_file(kind, name)
+    module = _module(root / file)
+    if kind in _FUNCTIONS:
+        found = {_FUNCTIONS[kind]: getattr(module, _FUNCTIONS[kind], None)}
+        found = {key: value for key, value in found.items() if callable(value)}
+    else:
+        found = {
+            key: value
+            for key, value in vars(module).items()
+            if isinstance(value, type) and value.__module__ == module.__name__ and not key.startswith("_")
+        }
+    _check_definitions(kind, file, list(found))
+    (only,) = found.values()
+    if kind == "calibrators":
+        for method in _METHODS:
+            if not callable(getattr(only, method, None)):
+                raise UserError(
+                    f"{file}: class {only.__name__} has no method {method}; allowed: {KINDS[kind]}; add it "
+                    f"(docs/extend.md)"
+                )
+    return only
+
+
+def _check_definitions(kind: str, file: str, found: list[str]) -> None:
+    """Raise a UserError unless a file defines exactly one thing of its kind."""
+    if len(found) != 1:
+        what = f"defines {', '.join(found)}" if found else "does not define what it should"
+        raise UserError(f"{file} {what}; allowed: {KINDS[kind]}; see docs/extend.md")
+
+
+def _defined(tree: ast.Module, kind: str) -> list[str]:
+    """Return the public classes, or the function, that a file's own statements define or import."""
+    if kind == "calibrators":
+        classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+        return [name for name in classes if not name.startswith("_")]
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return [name for name in [_FUNCTIONS[kind]] if name in names]
+
+
+@functools.cache
+def _module(file: Path) -> Any:
+    """Return the module of a file, run once."""
+    if not file.is_file():
+        raise UserError(f"{file} does not exist; allowed: an existing file; add it (docs/extend.md)")
+    specification = importlib.util.spec_from_file_location(
+        f"focalcal_extension_{file.parent.name}_{file.stem}", file
+    )
+    module = importlib.util.module_from_spec(specification)
+    # Data classes look up their module by name.
+    sys.modules[specification.name] = module
+    specification.loader.exec_module(module)
+    return module

@@ -1,0 +1,185 @@
+import json
+
+import numpy as np
+import pytest
+
+from focalcal.calibration import calibrators, catalogue, extension_calibrators, extension_metrics, saved
+from focalcal.calibration.calibrators import Context, calibrator_class, load_calibrator
+from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
+from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.metrics import Predictions, metric_value
+from focalcal.calibration.run import calibrate
+from focalcal.common.errors import UserError
+from tests.unit.calibration.logit_sets import noisy
+
+LOGITS, LABELS = noisy(300, 4, 1.0)
+
+
+def softmax(logits):
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+class Shrinkage:
+    """Mixes with the class frequencies; float32, which a file must restore exactly too."""
+
+    def fit(self, logits, labels):
+        self.weight = 0.1
+        self.classes = logits.shape[1]
+        self.shares = np.bincount(labels, minlength=logits.shape[1]).astype(np.float32) / len(labels)
+        return self
+
+    def predict_proba(self, logits):
+        assert isinstance(self.shares, np.ndarray)
+        return (1 - self.weight) * softmax(logits) + self.weight * self.shares / self.shares.sum()
+
+
+@pytest.fixture
+def use(monkeypatch):
+    """Return a function that makes an object the extension `mine` of a kind."""
+
+    def used(kind, thing):
+        module = {"calibrators": extension_calibrators, "metrics": extension_metrics}[kind]
+        monkeypatch.setattr(module, "load_extension", lambda *_: thing)
+        monkeypatch.setattr(module, "extension_names", lambda _: ["mine"])
+        if kind == "calibrators":
+            entry = Method("mine", module.__name__, "mine", "mine", criteria=())
+            monkeypatch.setitem(METHODS, "mine", entry)
+        else:
+            monkeypatch.setitem(METRICS, "mine", Metric("mine", module.__name__, "mine"))
+
+    return used
+
+
+def fitted():
+    return calibrator_class("mine").from_context(Context()).fit(LOGITS, LABELS)
+
+
+def test_an_extension_is_a_calibrator_like_any_other(use):
+    use("calibrators", Shrinkage)
+    mine = fitted()
+    expected = Shrinkage().fit(LOGITS, LABELS).predict_proba(LOGITS)
+    np.testing.assert_allclose(mine.predict_proba(LOGITS), expected, atol=1e-7)
+    assert mine.to_record()["method"] == "mine"
+    assert mine.parameters["classes"] == 4
+
+
+def test_it_is_saved_and_loaded_to_the_bit(use, tmp_path):
+    use("calibrators", Shrinkage)
+    mine = fitted()
+    saved.save(mine, tmp_path / "mine.json")
+    restored = saved.load(tmp_path / "mine.json")
+    assert np.array_equal(restored.predict_log_proba(LOGITS), mine.predict_log_proba(LOGITS))
+    record = json.loads(json.dumps(mine.to_record()))
+    assert np.array_equal(load_calibrator(record).predict_proba(LOGITS), mine.predict_proba(LOGITS))
+
+
+def test_a_calibration_job_scores_extensions(use):
+    use("calibrators", Shrinkage)
+    use("metrics", lambda probs, labels: float(np.mean(probs[np.arange(len(labels)), labels] < 0.5)))
+    spec = {
+        "run": {"dataset": "d", "model": "m", "loss": "ce", "seed": 1, "gamma": 0.0},
+        "methods": ["none", "mine"],
+        "criteria": ["nll"],
+        "gammas": [0.5],
+        "temperatures": {"start": 0.5, "stop": 2.0, "step": 0.5},
+        "bins": 15,
+        "adaece": "split",
+    }
+    split = Split(LOGITS, LABELS)
+    rows = calibrate(RunLogits(split, split), spec).rows
+    values = {(row["method"], row["metric"]): row["value"] for row in rows}
+    below = np.mean(softmax(LOGITS)[np.arange(300), LABELS] < 0.5)
+    assert values["none", "mine"] == below
+    assert values["mine", "nll"] != values["none", "nll"]
+
+
+def returning(value):
+    class Bad(Shrinkage):
+        def predict_proba(self, logits):
+            return value(softmax(logits))
+
+    return Bad
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (lambda probs: probs[:, :3], r"predict_proba returned float64 \(300, 3\); allowed: .* \(300, 4\)"),
+        (lambda probs: probs.argmax(axis=1), r"predict_proba returned int64 \(300,\)"),
+        (lambda probs: probs * np.nan, "returned values from nan to nan and rows that sum to nan"),
+        (lambda probs: probs * 2, "rows that sum to 2 to 2; allowed: probabilities"),
+        (lambda probs: probs - 0.25, "returned values from -0"),
+    ],
+)
+def test_wrong_predictions_are_refused_in_one_line(value, message, use):
+    use("calibrators", returning(value))
+    with pytest.raises(UserError, match=rf"^extensions/calibrators/mine\.py: .*{message}") as refused:
+        fitted().predict_proba(LOGITS)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"a": 1}, "the attribute 'kept' to dict; allowed: finite numbers and arrays"),
+        ("text", "the attribute 'kept' to str"),
+        (None, "the attribute 'kept' to NoneType"),
+        (np.array([1.0, np.nan]), "the attribute 'kept' to float64 with NaN or infinities"),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_when_it_is_fitted(value, message, use):
+    class Bad(Shrinkage):
+        def fit(self, _logits, _labels):
+            self.kept = value
+
+    use("calibrators", Bad)
+    with pytest.raises(UserError, match=message):
+        fitted()
+
+
+def test_a_calibrator_cannot_change_what_others_share(use):
+    class Bad(Shrinkage):
+        def fit(self, logits, _labels):
+            logits[0, 0] = 1.0
+
+    use("calibrators", Bad)
+    with pytest.raises(ValueError, match="read-only"):
+        fitted()
+
+
+def test_a_probability_of_zero_has_a_finite_logarithm(use):
+    use("calibrators", returning(lambda probs: np.eye(4)[probs.argmax(axis=1)]))
+    assert np.isfinite(fitted().predict_log_proba(LOGITS)).all()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "high", None, np.ones(2), 1j])
+def test_a_metric_that_is_not_one_finite_number_is_refused(value, use):
+    use("metrics", lambda *_: value)
+    with pytest.raises(UserError, match=r"extensions/metrics/mine\.py: metric returned .*; allowed: one"):
+        metric_value("mine", Predictions(softmax(LOGITS), LABELS), 15, "split")
+
+
+def test_a_metric_gets_arrays_of_its_own(use):
+    def destructive(probs, labels):
+        probs[:] = 0
+        labels[:] = 0
+        return np.float32(0.5)
+
+    use("metrics", destructive)
+    predictions = Predictions(softmax(LOGITS), LABELS)
+    assert metric_value("mine", predictions, 15, "split") == 0.5
+    assert predictions.probs.sum() == pytest.approx(300)
+
+
+def test_names_that_are_not_extensions_are_not_there():
+    for module in (extension_calibrators, extension_metrics):
+        with pytest.raises(AttributeError, match="'mine'"):
+            _ = module.mine
+
+
+def test_facts_of_extensions_do_not_rerun_tables(monkeypatch):
+    before = catalogue.fingerprint()
+    monkeypatch.setitem(METHODS, "mine", Method("mine", "m", "mine", "mine"))
+    assert catalogue.fingerprint() == before
+    assert calibrators.METHODS["mine"].shown

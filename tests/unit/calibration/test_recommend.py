@@ -1,0 +1,215 @@
+import json
+
+import numpy as np
+import pytest
+
+from focalcal.calibration import saved
+from focalcal.calibration.calibrators import Context, calibrator_class
+from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.logits_io import RunLogits, Split, from_arrays
+from focalcal.calibration.recommend import (
+    choose,
+    considered,
+    difference_errors,
+    parameter_count,
+    recommend,
+    stratified_folds,
+)
+from focalcal.calibration.scaling import VectorScaling
+from focalcal.data.network_logits import network_arrays
+from focalcal.data.networks import networks_of
+from focalcal.data.synthetic import prepare_gaussian
+from focalcal.training.catalogue import training_gamma
+from tests.unit.calibration.logit_sets import like_a_network
+from workflow_scripts import recommend as entry_point
+
+QUICK = ("none", "ts", "fts-continuous", "ets", "vs", "svs")
+SPEC = {
+    "run": {"dataset": "d", "model": "m", "loss": "ce", "seed": 1, "gamma": 0.0},
+    "methods": list(QUICK),
+    "gammas": [-0.5, 0.5, 1.0, 5.0],
+    "temperatures": {"start": 0.05, "stop": 5.0, "step": 0.05},
+    "bins": 15,
+    "adaece": "split",
+}
+
+
+def gaussian_logits(factor, samples=2000):
+    """Return the logarithm of the true posterior times a factor: calibrated at temperature `factor`."""
+    sizes = {"train": 100, "val": samples, "test": 3000}
+    data = prepare_gaussian("gauss-10", sizes=sizes, seed=0, noise=1.0)
+    return RunLogits(
+        *(
+            Split(factor * np.log(data.posterior[rows]), data.labels[rows])
+            for rows in (data.val_indices, data.test_indices)
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def overconfident():
+    return recommend(gaussian_logits(3.0), SPEC)
+
+
+def test_a_calibrated_model_is_left_as_it_is():
+    found = recommend(gaussian_logits(1.0), SPEC)
+    assert found.record["method"] == "none"
+    assert found.details["share"] > 0.5
+    assert found.details["reliability"]["before"] == found.details["reliability"]["after"]
+
+
+def test_an_error_that_a_temperature_repairs_gets_that_temperature(overconfident):
+    assert overconfident.record["method"] == "ts"
+    assert overconfident.record["parameters"]["temperature"] == pytest.approx(3.0, abs=0.2)
+
+
+def test_every_candidate_has_its_scores_and_the_best_comes_first(overconfident):
+    candidates = overconfident.details["candidates"]
+    assert {candidate["method"] for candidate in candidates} == set(QUICK)
+    held_out = [candidate["held_out_nll"] for candidate in candidates]
+    assert held_out == sorted(held_out)
+    assert candidates[0]["above_best"] == candidates[0]["above_best_error"] == 0
+    assert sum(candidate["share"] for candidate in candidates) == pytest.approx(1)
+    by_method = {candidate["method"]: candidate for candidate in candidates}
+    assert by_method["none"]["test"]["nll_change"] == 0
+    change = by_method["ts"]["test"]
+    assert change["nll_change"] == pytest.approx(change["nll"] - by_method["none"]["test"]["nll"])
+    assert change["low"] < change["nll_change"] < change["high"] < 0
+
+
+def test_test_samples_choose_nothing(overconfident):
+    logits = gaussian_logits(3.0)
+    wrong = Split(logits.test.logits, (logits.test.labels + 1) % 10)
+    found = recommend(RunLogits(logits.val, wrong), SPEC)
+    assert found.record == overconfident.record
+    assert found.details["share"] == overconfident.details["share"]
+
+
+def test_held_out_losses_are_those_of_fits_to_the_other_folds(overconfident):
+    val = gaussian_logits(3.0).val
+    folds = stratified_folds(val.labels, 4)
+    losses = np.empty(len(folds))
+    for fold in range(4):
+        held = folds == fold
+        context = Context("nll", temperatures=np.arange(1, 101) / 20)
+        fit = calibrator_class("ts").from_context(context).fit(val.logits[~held], val.labels[~held])
+        logs = fit.predict_log_proba(val.logits[held])
+        losses[held] = -logs[np.arange(held.sum()), val.labels[held]]
+    (ts,) = (c for c in overconfident.details["candidates"] if c["method"] == "ts")
+    assert ts["held_out_nll"] == pytest.approx(losses.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("means", "errors", "sizes", "expected"),
+    [
+        ([0.50, 0.40, 0.39], 0.02, [0, 1, 2], 1),  # the second is within one error of the best
+        ([0.50, 0.42, 0.39], 0.02, [0, 1, 2], 2),  # nothing simpler is
+        ([0.40, 0.40, 0.39], 0.02, [0, 1, 2], 0),
+        ([0.41, 0.40, 0.39], 0.02, [3, 3, 9], 1),  # equally simple: the better one
+        ([0.39, 0.39], 0.0, [0, 0], 0),  # equal in every respect: the first
+    ],
+)
+def test_the_simplest_within_one_standard_error_of_the_best_is_chosen(means, errors, sizes, expected):
+    matrix = errors * (1 - np.eye(len(means)))
+    assert choose(np.array(means), matrix, sizes) == expected
+
+
+def test_errors_are_those_of_paired_differences():
+    losses = np.array([[1.0, 2.0, 3.0], [1.5, 2.0, 3.5], [0.0, 0.0, 9.0]])
+    errors = difference_errors(losses)
+    for i in range(3):
+        for j in range(3):
+            expected = np.std(losses[i] - losses[j], ddof=1) / np.sqrt(3)
+            assert errors[i, j] == pytest.approx(expected, abs=1e-12)
+
+
+def test_folds_share_each_class_evenly():
+    labels = np.array([0] * 9 + [1] * 6 + [2] * 3)
+    folds = stratified_folds(labels, 3)
+    assert [np.bincount(folds[labels == label]).tolist() for label in range(3)] == [[3] * 3, [2] * 3, [1] * 3]
+    assert np.array_equal(folds, stratified_folds(labels, 3))
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        *(("none", 0), ("psi", 0), ("ts", 1), ("tva", 1), ("psi-ts", 1), ("ts-psi", 1), ("fts", 2)),
+        *(("vs", 10), ("fts-vs", 11), ("svs", 11), ("fts-svs", 12), ("ms", 30), ("sms", 31)),
+    ],
+)
+def test_the_complexity_of_a_method_is_its_number_of_fitted_parameters(method, expected):
+    context = Context("nll", 2.0, (-0.5, 0.5), np.arange(1, 41) / 10)
+    fit = calibrator_class(method).from_context(context).fit(*like_a_network(120, 5))
+    assert parameter_count(fit) == expected
+
+
+def test_what_is_not_considered_has_a_reason():
+    methods = ["ts", "fts", "fts-line", "fts-continuous", "psi", "ts-focal", "ts-m20", "ms", "constant"]
+    candidates, skipped = considered(methods, {"loss": "ce", "gamma": 0.0}, 100)
+    assert candidates == ["none", "ts", "fts-continuous"]
+    reasons = {entry["method"]: entry["reason"] for entry in skipped}
+    assert reasons["fts"] == reasons["fts-line"] == "the map of fts-continuous, whose search costs less"
+    assert "gamma is 0" in reasons["psi"]
+    assert reasons["ts-m20"] == "it is not fitted by log-loss"
+    assert "at most 30" in reasons["ms"]
+    assert "adversary" in reasons["constant"]
+    assert considered(["fts"], {"loss": "x", "gamma": None}, 5)[0] == ["none", "fts"]
+    assert considered(["none", "psi"], {"loss": "focal-2", "gamma": 2.0}, 5)[0] == ["none", "psi"]
+
+
+def test_a_candidate_without_a_fit_is_listed_with_the_reason(monkeypatch):
+    def fail(*_):
+        raise FloatingPointError("the log-loss has no minimum")
+
+    monkeypatch.setattr(VectorScaling, "_search", fail)
+    logits, labels = like_a_network(200, 4)
+    found = recommend(RunLogits(Split(logits, labels), Split(logits, labels)), SPEC)
+    assert {"method": "vs", "reason": "no fit was found: the log-loss has no minimum"} in found.details[
+        "not_applicable"
+    ]
+    assert "vs" not in {candidate["method"] for candidate in found.details["candidates"]}
+
+
+def test_two_validation_samples_are_enough_for_an_answer():
+    few = Split(np.array([[2.0, 0.0], [0.0, 2.0]]), np.array([0, 1]))
+    assert recommend(RunLogits(few, few), SPEC).record["method"] in QUICK
+
+
+def test_the_file_of_a_run_is_a_saved_calibrator_with_what_led_to_it(tmp_path, overconfident):
+    logits = gaussian_logits(3.0)
+    arrays = {
+        f"{name}_{kind}": getattr(split, kind)
+        for name, split in vars(logits).items()
+        for kind in ("logits", "labels")
+    }
+    np.savez(tmp_path / "logits.npz", **arrays)
+    output = tmp_path / "seed1.json"
+    entry_point.main(
+        ["--spec", json.dumps(SPEC), "--logits", str(tmp_path / "logits.npz"), "--output", str(output)]
+    )
+    content = json.loads(output.read_text("utf-8"))
+    assert content["recommendation"]["candidates"] == overconfident.details["candidates"]
+    assert content["spec"] == SPEC
+    assert "focalcal/calibration/recommend.py" in content["provenance"]["code"]
+    expected = calibrator_class("ts").from_context(Context("nll", temperatures=np.arange(1, 101) / 20))
+    expected.fit(logits.val.logits, logits.val.labels)
+    restored = saved.load(output)
+    assert np.array_equal(
+        restored.predict_proba(logits.test.logits), expected.predict_proba(logits.test.logits)
+    )
+
+
+@pytest.mark.slow
+def test_on_published_networks_it_is_as_good_as_the_best_single_method(tmp_path):
+    excess = []
+    for collection in ("mukhoti2020-cifar10", "kull2019-cifar10"):
+        for network in networks_of(collection):
+            logits = from_arrays(network_arrays(network, tmp_path), network.name)
+            run = {**network.spec, "gamma": training_gamma(network.loss)}
+            found = recommend(logits, SPEC | {"run": run, "methods": list(METHODS)}).details
+            scores = {candidate["method"]: candidate["test"]["nll"] for candidate in found["candidates"]}
+            assert scores[found["method"]] <= scores["none"]
+            excess.append(scores[found["method"]] / min(scores.values()) - 1)
+    assert len(excess) == 10
+    assert sum(value <= 0.005 for value in excess) >= 9
+    assert max(excess) < 0.01

@@ -1,0 +1,124 @@
+import json
+
+import numpy as np
+import pytest
+
+from focalcal import __main__ as command
+from focalcal.calibration import saved
+from focalcal.reporting.figures.before_after import before_after
+from focalcal.reporting.recommendation import reason_text, summary_text
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.tables.recommended import recommended
+from focalcal.reporting.tables.table import to_markdown
+from focalcal.reporting.text import MINUS
+from focalcal.training.appearance import loss_label
+from tests.unit.calibration.logit_sets import noisy
+from tests.unit.reporting.made_recommendation import made_recommendation
+from tests.unit.reporting.made_sources import SETTINGS
+
+RUNS = [("d", "m", "focal-2", 1, "ts"), ("d", "m", "ce", 2, "none"), ("d", "m", "ce", 1, "ts")]
+
+
+@pytest.fixture
+def sources(tmp_path):
+    (tmp_path / "tables").mkdir()
+    lines = [",".join(map(str, run[:4])) + ",,ok" for run in RUNS]
+    text = "\n".join(["dataset,model,loss,seed,imported,status", *lines])
+    (tmp_path / "tables" / "runs.csv").write_text(text + "\n", encoding="utf-8")
+    for dataset, model, loss, seed, method in RUNS:
+        path = tmp_path / "recommended" / dataset / model / loss / f"seed{seed}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(made_recommendation({"loss": loss}, method)), encoding="utf-8")
+    return Sources(tmp_path, SETTINGS)
+
+
+def test_the_table_says_for_each_run_what_to_use_and_how_sure_that_is(sources):
+    made = recommended(sources)
+    rows = made.frame.to_dict("records")
+    assert [(row["loss"], row["seed"], row["use"]) for row in rows] == [
+        ("ce", "1", "temperature scaling (TS)"),
+        ("ce", "2", "leave it as it is"),
+        ("focal-2", "1", "temperature scaling (TS)"),
+    ]
+    assert [row["runner_up"] for row in rows] == ["as trained", "TS", "as trained"]
+    first = rows[0]
+    assert (first["nll_before"], first["nll_after"]) == (0.6, 0.5)
+    text = to_markdown(made)
+    assert "| 84 % |" in text
+    assert f"0.6000 | 0.5000 | {MINUS}0.12000 to {MINUS}0.08000 | 5.00 | 4.00 |" in text
+    assert "calibrator.predict_proba(logits)" in text.replace("\\", "")
+
+
+def test_the_figure_has_one_diagram_per_loss(sources):
+    drawn = before_after(sources)
+    titles = [axis.get_title(loc="left") or axis.get_title() for axis in drawn.axes]
+    assert [title for title in titles if title] == [loss_label("ce"), loss_label("focal-2")]
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["as trained", "recommended"]
+
+
+def test_without_runs_table_and_figure_say_so(tmp_path):
+    empty = Sources(tmp_path, SETTINGS, cache={"runs": []})
+    assert recommended(empty) is None
+    assert "No available run" in before_after(empty).axes[0].texts[0].get_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "best", "words"),
+    [
+        ("none", "ts", "No calibrator lowers the log-loss by more than one standard error in 5-fold"),
+        ("ts", "ts", "It has the lowest log-loss in 5-fold cross-validation on 100 samples"),
+        ("ts", "fts", "It is the simplest within one standard error of the lowest log-loss"),
+    ],
+)
+def test_the_reason_fits_the_choice(method, best, words):
+    found = made_recommendation({}, method)["recommendation"] | {"best": best}
+    assert reason_text(found).startswith(words)
+    assert reason_text(found).endswith("84 % of 500 resamples.")
+
+
+def test_the_summary_has_the_candidates_and_the_code_that_applies_the_file():
+    text = summary_text(made_recommendation({})["recommendation"], "mine.json")
+    assert text.startswith("Recommendation: temperature scaling (TS).\n")
+    assert "TS *                 1            0.60000  0.10000 ± 0.05000        0.50000" in text
+    assert "ts-m20: it is not fitted by log-loss" in text
+    assert "calibrator = saved.load('mine.json')" in text
+
+
+@pytest.fixture
+def logits_file(tmp_path):
+    (val, val_labels), (test, test_labels) = noisy(600, 3, 4.0, 1), noisy(900, 3, 4.0, 2)
+    path = tmp_path / "mine.npz"
+    np.savez(path, val_logits=val, val_labels=val_labels, test_logits=test, test_labels=test_labels)
+    return path
+
+
+def test_one_command_recommends_saves_and_draws(logits_file, capsys):
+    assert command.main(["recommend", str(logits_file), "--methods", "none", "ts", "vs"]) == 0
+    printed = capsys.readouterr().out
+    # The logits are twice those of the Bayes classifier, 2 for the label, and then times 2.
+    assert "Recommendation: temperature scaling (TS)." in printed
+    path = logits_file.with_suffix(".recommended.json")
+    assert str(path) in printed
+    assert path.with_suffix(".png").stat().st_size > 1000
+    logits = np.load(logits_file)["test_logits"]
+    lines = printed[printed.index("from focalcal.calibration import saved") :].partition("\nWritten")[0]
+    values = {"logits": logits}
+    exec(lines, values)  # noqa: S102  the lines that a user is told to paste
+    assert np.array_equal(values["probabilities"], saved.load(path).predict_proba(logits))
+    assert json.loads(path.read_text("utf-8"))["source"]["file"] == "mine.npz"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.npz"], "error: missing.npz does not exist; allowed: an existing file; correct the path\n"),
+        (["mine.npz", "--methods", "tss"], 'error: --methods is "tss"; allowed: '),
+        (["mine.pkl"], "error: mine.pkl has the suffix '.pkl', of a format that may run code"),
+    ],
+)
+def test_mistakes_are_one_line_with_exit_code_2(arguments, message, capsys):
+    assert command.main(["recommend", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith(message)
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""

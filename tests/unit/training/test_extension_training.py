@@ -1,0 +1,123 @@
+import pytest
+import torch
+from torch import nn
+
+from focalcal.common.errors import UserError
+from focalcal.training import catalogue, extension_losses
+from focalcal.training.appearance import loss_label, loss_styles
+from focalcal.training.catalogue import LOSSES, OWN_LOSSES, LossKind, parse_loss, training_gamma
+from focalcal.training.models import build, extension_models
+from focalcal.training.objective import TrainingObjective
+from focalcal.training.recipes import Recipe, recipe_from_dict
+from tests.project import merged_config
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return recipe_from_dict(merged_config()["recipes"]["quickstart"])
+
+
+@pytest.fixture
+def use_loss(monkeypatch):
+    """Return a function that makes a function the extension loss `mine`."""
+
+    def used(function):
+        monkeypatch.setattr(extension_losses, "load_extension", lambda *_: function)
+        monkeypatch.setattr(extension_losses, "extension_names", lambda _: ["mine"])
+        kind = LossKind(OWN_LOSSES, "mine", "own", number="gamma", number_is_optional=True)
+        monkeypatch.setitem(LOSSES, "mine", kind)
+
+    return used
+
+
+def log_p(logits, labels):
+    return torch.log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
+
+
+def test_the_id_carries_gamma_or_not(use_loss, recipe):
+    use_loss(lambda logits, labels, gamma=None: -log_p(logits, labels) * (1 if gamma is None else gamma))
+    logits, labels = torch.randn(5, 3), torch.tensor([0, 1, 2, 0, 1])
+    plain = TrainingObjective("mine", recipe).values(logits, labels)
+    scaled = TrainingObjective("mine-2.5", recipe).values(logits, labels)
+    torch.testing.assert_close(plain, nn.functional.cross_entropy(logits, labels, reduction="none"))
+    torch.testing.assert_close(scaled, 2.5 * plain)
+
+
+def test_its_label_and_style_are_defaults_and_no_posterior_is_recovered_from_it(use_loss):
+    use_loss(None)
+    assert loss_label("mine") == "mine"
+    assert loss_label("mine-2") == loss_label("focal-2").replace("Focal", "mine")
+    assert training_gamma("mine-2") is None
+    assert loss_styles(["ce", "mine", "mine-2"])["mine"] != loss_styles(["ce", "mine", "mine-2"])["mine-2"]
+    assert parse_loss("mine-0.5").gamma == 0.5
+    with pytest.raises(UserError, match=r"'2\.0' is not a plain number"):
+        parse_loss("mine-2.0")
+    assert "mine[-GAMMA]" in catalogue.loss_grammar()
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda z, y: -log_p(z, y).mean(), r"loss returned \(\); allowed: a tensor \(6,\)"),
+        (lambda z, _: z, r"loss returned \(6, 3\); allowed: a tensor \(6,\)"),
+        (lambda _z, _y: 1.0, "loss returned float; allowed: a tensor"),
+        (lambda z, y: -log_p(z, y).detach(), "loss has no gradient by the logits"),
+        (lambda z, y: log_p(z, y) * float("nan"), "loss or its gradient is NaN or infinite"),
+        (lambda z, _: (z - z).sqrt().sum(dim=1), "gradient is NaN"),
+    ],
+)
+def test_a_wrong_loss_is_refused_in_one_line_at_its_first_use(function, message, use_loss, recipe):
+    use_loss(lambda logits, labels, gamma: function(logits, labels))  # noqa: ARG005
+    objective = TrainingObjective("mine", recipe)
+    with pytest.raises(UserError, match=rf"^extensions/losses/mine\.py: .*{message}") as refused:
+        objective.values(torch.zeros(4, 3), torch.zeros(4, dtype=torch.int64))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.fixture
+def use_model(monkeypatch):
+    """Return a function that makes a function the extension model `mine`."""
+
+    def used(function):
+        monkeypatch.setattr(extension_models, "load_extension", lambda *_: function)
+        monkeypatch.setattr(catalogue, "OWN_MODELS", ("mine",))
+        monkeypatch.setitem(catalogue.MODELS, "mine", "own")
+        monkeypatch.setitem(catalogue._MODEL_INPUTS, "mine", ("features", "images"))
+
+    return used
+
+
+def test_a_model_takes_features_and_images(use_model):
+    use_model(lambda _shape, classes: nn.Sequential(nn.Flatten(), nn.LazyLinear(classes)))
+    for shape in ((7,), (3, 8, 8)):
+        model = build.build_model("mine", shape, 4)
+        assert model(torch.zeros(5, *shape)).shape == (5, 4)
+        assert model.training
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda _shape, _classes: "network", "build returned str; allowed: a torch.nn.Module"),
+        (
+            lambda shape, classes: nn.Linear(shape[0], classes + 1),
+            r"returns \(2, 4\); allowed: logits \(2, 3\)",
+        ),
+        (lambda shape, classes: nn.LSTM(shape[0], classes), "returns tuple; allowed: logits"),
+    ],
+)
+def test_a_wrong_model_is_refused_in_one_line(function, message, use_model):
+    use_model(function)
+    with pytest.raises(UserError, match=rf"^extensions/models/mine\.py: .*{message}"):
+        build.build_model("mine", (5,), 3)
+
+
+def test_a_model_of_nan_is_refused(use_model):
+    def build_nan(shape, classes):
+        model = nn.Linear(shape[0], classes)
+        nn.init.constant_(model.bias, float("nan"))
+        return model
+
+    use_model(build_nan)
+    with pytest.raises(UserError, match="returns NaN or infinities for inputs of zeros"):
+        build.build_model("mine", (5,), 3)

@@ -1,0 +1,34 @@
+"""Choose the calibrator to use for one run and save it, with what led to the choice."""
+
+from workflow_scripts.entry import spec_argument, start
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from focalcal.calibration.catalogue import MODULES
+from focalcal.calibration.logits_io import read_logits
+from focalcal.calibration.recommend import recommend
+from focalcal.calibration.saved import write_record
+from focalcal.workflow.provenance import made_by
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the recommended calibrator of one run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    spec_argument(
+        parser,
+        "run {dataset, model, loss, seed, gamma}, methods, gammas, temperatures {start, stop, step}, bins, "
+        "adaece",
+    )
+    parser.add_argument("--logits", type=Path, required=True, help="the run's logits, .npz")
+    parser.add_argument("--output", type=Path, required=True, help="recommended calibrator to write, .json")
+    arguments = parser.parse_args(argv)
+
+    found = recommend(read_logits(arguments.logits), arguments.spec)
+    origin = made_by(arguments.spec, "workflow_scripts/recommend.py", *MODULES)
+    write_record(found.record, arguments.output, {"recommendation": found.details, **origin})
+
+
+if __name__ == "__main__":
+    start(main)
