@@ -19,7 +19,7 @@ SIDE_STYLES = {
 
 
 @figure(
-    page="calibration",
+    section="fits",
     order=6,
     heading="Before and after the recommended calibrator",
     caption="Accuracy against confidence on test data, as trained and after the recommended calibrator, one "

@@ -33,8 +33,9 @@ NOTES = (
 
 
 @table(
-    page="calibration",
-    order=5,
+    section="fits",
+    order=4,
+    unfolded=True,
     heading="What to use",
     caption="The recommended calibrator of each run, saved in results/recommended, with its gain on test "
     "data.",
