@@ -151,7 +151,7 @@ def package_files(pattern):
 
 
 def product_code(chosen, *data):
-    """Return digests of all behind some tables or figures: their modules are loaded by name, not imported."""
+    """Return digests of all behind some products: their modules are loaded by name, not imported."""
     modules = sorted({product.module for product in chosen})
     digests = code_version("workflow_scripts/products.py", *modules, *data)
     return (*digests, VOCABULARY)

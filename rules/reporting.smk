@@ -5,6 +5,7 @@ Python costs more than most of them.
 """
 
 TABLES = LAYOUT.products("table")
+CHARTS = LAYOUT.products("chart")
 FIGURES = LAYOUT.products("figure", stage="reporting", scope="all")
 RECOVERY_FIGURES = LAYOUT.products("figure", stage="recovery", scope="all")
 THEORY_FIGURES = LAYOUT.products("figure", stage="theory")
@@ -104,6 +105,31 @@ rule tables:
     params:
         *product_code(TABLES, "focalcal/reporting/templates/table.html", *PUBLISHED),
         spec=product_spec(TABLES, "metric", "criterion"),
+    shell:
+        "python -m workflow_scripts.products"
+        " --spec {params.spec:q}"
+        " --results results"
+        " > {log:q} 2>&1"
+
+
+rule charts:
+    """Charts that readers of the report filter, as Vega-Lite specifications with their data."""
+    input:
+        LAYOUT.inputs(CHARTS),
+    output:
+        LAYOUT.files(CHARTS),
+    log:
+        "logs/charts.log",
+    benchmark:
+        "results/benchmarks/charts.tsv"
+    conda:
+        "../envs/reporting.yaml"
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(30),
+    params:
+        *product_code(CHARTS),
+        spec=product_spec(CHARTS, "metric", "criterion"),
     shell:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
@@ -381,7 +407,13 @@ rule report:
         runs="results/tables/runs.csv",
         diagnostics=collect("results/diagnostics/{run}.json", run=GRID.paths),
         claims=LEDGER,
-        tables=LAYOUT.files(TABLES, "html"),
+        evidence=(
+            [*rules.claims.input.evidence, "results/theory/linear_model.csv"]
+            if LEDGER
+            else []
+        ),
+        charts=LAYOUT.files(CHARTS),
+        tables=LAYOUT.files(TABLES, "html", "csv", "tex"),
         figures=LAYOUT.files(LAYOUT.reported("figure"), "png"),
     output:
         report=REPORT,

@@ -1,4 +1,4 @@
-"""Build tables or figures from the files they declare."""
+"""Build tables, figures or charts from the files they declare."""
 
 from workflow_scripts.entry import spec_argument, start
 
@@ -10,7 +10,7 @@ from focalcal.reporting.write import build_products
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write each table as CSV, Markdown, LaTeX and HTML, each figure as PNG and PDF."""
+    """Write each table as CSV, Markdown, LaTeX and HTML, each figure as PNG and PDF, each chart as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     spec_argument(parser, "kind, names and settings of the report")
     parser.add_argument("--results", required=True, type=Path, help="the results folder")

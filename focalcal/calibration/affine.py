@@ -10,6 +10,7 @@ blocks of rows, so that temporaries stay small.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
@@ -150,6 +151,16 @@ def softmax_loss(scores: Array, labels: NDArray[np.int64], shape: Array) -> tupl
     return float(np.sum(np.log(sums) - of_labels)), scores, shape
 
 
+def one_thread() -> AbstractContextManager:
+    """Return a context in which linear algebra has one thread.
+
+    The products here are small, and results must not depend on the number of processors.
+    """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - only fits need it, predictions never do
+
+    return threadpool_limits(limits=1, user_api="blas")
+
+
 def fit_coefficients(
     features: PerClass | Matrix,
     labels: NDArray[np.int64],
@@ -161,24 +172,24 @@ def fit_coefficients(
     shape: ArrayLike = (),
     shape_bounds: tuple[float, float] = (-np.inf, np.inf),
     least_decrease: float = LEAST_DECREASE,
+    coordinates: Array | None = None,
 ) -> Solution:
     """Return the smallest mean loss plus `sum(penalty * (coefficients - centre)**2)`.
 
     `start`, `penalty` and `centre` have the shape (k, f) of the coefficients. The shape parameters of the
-    loss (s,) are fitted with them, within their bounds, without a penalty. Raise FloatingPointError if the
-    steps do not converge.
+    loss (s,) are fitted with them, within their bounds, without a penalty. The steps are taken in
+    `coordinates`, by default those `whitening` the Hessian at the start. Raise FloatingPointError if they do
+    not converge.
     """
     from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
     samples, classes = features.logs.shape
-    # Smaller blocks than usual, since the losses have many temporaries.
-    labels_of = [(rows, labels[rows]) for rows in row_blocks(samples, 4 * classes)]
+    labels_of = [(rows, labels[rows]) for rows in row_blocks(samples, classes)]
     shape = np.asarray(shape, dtype=np.float64)
 
     def unpacked(point: Array) -> tuple[Array, Array]:
         moved, own = np.split(point, [start.size])
-        return start + np.matmul(moved.reshape(len(start), 1, -1), whiten)[:, 0], own
+        return start + np.matmul(moved.reshape(len(start), 1, -1), coordinates)[:, 0], own
 
     def value_and_gradient(point: Array) -> tuple[float, Array]:
         coefficients, own = unpacked(point)
@@ -190,19 +201,19 @@ def fit_coefficients(
             own_slopes += by_shape if own.size else 0.0
         away = coefficients - centre
         slopes = slopes / len(labels) + 2.0 * penalty * away
-        moved_slopes = np.matmul(whiten, slopes[:, :, None])[:, :, 0]
+        moved_slopes = np.matmul(coordinates, slopes[:, :, None])[:, :, 0]
         gradient = np.concatenate([moved_slopes.ravel(), own_slopes / len(labels)])
         return total / len(labels) + float(np.sum(penalty * away**2)), gradient
 
-    # One thread: these products are small, and the result must not depend on the number of processors.
-    with threadpool_limits(limits=1, user_api="blas"):
-        whiten = _whitening(features, start, penalty)
+    with one_thread():
+        if coordinates is None:
+            coordinates = whitening(hessian_blocks(features, start), penalty)
         found = optimize.minimize(
             value_and_gradient,
             np.concatenate([np.zeros(start.size), shape]),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(-np.inf, np.inf)] * start.size + [shape_bounds] * shape.size,
+            bounds=[(-np.inf, np.inf)] * start.size + [shape_bounds] * shape.size if shape.size else None,
             options={
                 "maxiter": LARGEST_STEP_COUNT,
                 "maxfun": 2 * LARGEST_STEP_COUNT,
@@ -216,18 +227,22 @@ def fit_coefficients(
     return Solution(*unpacked(found.x), int(found.nfev))
 
 
-def _whitening(features: PerClass | Matrix, start: Array, penalty: Array) -> Array:
-    """Return per class the inverse Cholesky factor (k, f, f) of its block of the Hessian at the start.
+def hessian_blocks(features: PerClass | Matrix, point: Array) -> Array:
+    """Return per class the block (k, f, f) of the Hessian of the mean softmax log-loss at coefficients.
 
-    The block of class i for the softmax log-loss is `sum over samples of p_i (1 - p_i) x x' / n` plus twice
-    the penalty on its diagonal.
+    The block of class i is `sum over samples of p_i (1 - p_i) x x' / n`.
     """
     samples, classes = features.logs.shape
     weights = np.empty((samples, classes))
     for rows in row_blocks(samples, classes):
-        probs = np.exp(log_psi(features.scores(rows, start), 0.0))
+        probs = np.exp(log_psi(features.scores(rows, point), 0.0))
         weights[rows] = probs * (1.0 - probs) / samples
-    blocks = features.moments(weights)
+    return features.moments(weights)
+
+
+def whitening(blocks: Array, penalty: Array) -> Array:
+    """Return per class the inverse Cholesky factor (k, f, f) of its block, with the penalty's share."""
+    blocks = blocks.copy()
     diagonals = np.einsum("kff->kf", blocks)  # a writable view
     diagonals += 2.0 * penalty
     diagonals += DAMPING * diagonals.mean(axis=1, keepdims=True) + DAMPING**2

@@ -4,12 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.affine import (
-    LEAST_DECREASE,
     AffineCalibrator,
     Matrix,
-    Solution,
     fit_coefficients,
+    hessian_blocks,
     log_probabilities,
+    one_thread,
+    whitening,
 )
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.objective import Objective
@@ -54,8 +55,12 @@ class DirichletCalibration(AffineCalibrator):
         logs, labels = log_probabilities(objective.logits), objective.labels
         scaling = best_temperature(objective)
         start = np.eye(logs.shape[1], logs.shape[1] + 1) / scaling.parameters["temperature"]
-        strength, tried = _best_strength(logs, labels, start)
-        found = _minimum(logs, labels, start, strength, LEAST_DECREASE)
+        with one_thread():
+            blocks = hessian_blocks(Matrix(logs), start)  # those of all samples suit the folds as well
+            strength, tried = _best_strength(logs, labels, start, blocks)
+            penalty = odir_penalty(len(start), strength)
+            coordinates = whitening(blocks, penalty)
+            found = fit_coefficients(Matrix(logs), labels, start, penalty, coordinates=coordinates)
         return Fit(
             {"strength": strength, "coefficients": found.coefficients},
             evaluations=scaling.evaluations + tried + found.evaluations,
@@ -71,19 +76,11 @@ def odir_penalty(classes: int, strength: float) -> NDArray[np.float64]:
     return penalty
 
 
-def _minimum(
+def _best_strength(
     logs: NDArray[np.float64],
     labels: NDArray[np.int64],
     start: NDArray[np.float64],
-    strength: float,
-    least_decrease: float,
-) -> Solution:
-    penalty = odir_penalty(len(start), strength)
-    return fit_coefficients(Matrix(logs), labels, start, penalty, least_decrease=least_decrease)
-
-
-def _best_strength(
-    logs: NDArray[np.float64], labels: NDArray[np.int64], start: NDArray[np.float64]
+    blocks: NDArray[np.float64],
 ) -> tuple[float, int]:
     """Return the strength of the smallest held-out log-loss, and how many points all fits evaluated."""
     if len(labels) < FOLDS:
@@ -94,9 +91,18 @@ def _best_strength(
     best, lowest, evaluations = STRENGTHS[0], np.inf, 0
     for strength in STRENGTHS:
         loss = 0.0
+        penalty = odir_penalty(len(start), strength)
+        coordinates = whitening(blocks, penalty)
         for fold in range(FOLDS):
             kept, held = fold_of != fold, fold_of == fold
-            found = _minimum(logs[kept], labels[kept], starts[fold], strength, ROUGH_DECREASE)
+            found = fit_coefficients(
+                Matrix(logs[kept]),
+                labels[kept],
+                starts[fold],
+                penalty,
+                coordinates=coordinates,
+                least_decrease=ROUGH_DECREASE,
+            )
             evaluations += found.evaluations
             starts[fold] = found.coefficients
             predicted = log_psi(Matrix(logs[held]).scores(slice(None), found.coefficients), 0.0)

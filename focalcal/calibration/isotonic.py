@@ -1,5 +1,6 @@
 """Isotonic regression of each class's probability, one class against the rest."""
 
+import bisect
 import itertools
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.search import Fit
 from focalcal.theory.psi import log_psi
+
+RESOLUTION = float(np.finfo(np.float32).resolution)
+"""Probabilities closer than this, 1e-6, are tied, as in scikit-learn."""
 
 
 @calibrator(
@@ -27,10 +31,11 @@ from focalcal.theory.psi import log_psi
 class IsotonicCalibration(LogLossCalibrator):
     """Method `isotonic`: isotonic regression of each class's probability (Zadrozny & Elkan 2002), normalised.
 
-    scikit-learn's `IsotonicRegression` fits each class against the rest; it minimises the binary log-loss and
-    the squared error at once. Between its steps the map is linear. Probabilities are rounded to float32, the
-    precision of most stored logits. The fit gives many probabilities of exactly 0, whose log-loss is
-    infinite, so the normalised map is mixed with the uniform distribution at weight 1 / (n + 1).
+    Each class is fitted against the rest as by scikit-learn's `IsotonicRegression`, which minimises the
+    binary log-loss and the squared error at once. Between its steps the map is linear. Probabilities are
+    rounded to float32, the precision of most stored logits. The fit gives many probabilities of exactly 0,
+    whose log-loss is infinite, so the normalised map is mixed with the uniform distribution at weight
+    1 / (n + 1).
 
     Parameters
     ----------
@@ -58,19 +63,42 @@ class IsotonicCalibration(LogLossCalibrator):
         return log_probabilities(_logs(probs), uniform=self.parameters["uniform"])
 
     def _search(self, objective: Objective) -> Fit:
-        from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 - only fits need it
-
         probs = _rounded_softmax(objective.logits)
-        regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-        bends = []
-        for number in range(probs.shape[1]):
-            regression.fit(probs[:, number], objective.labels == number)
-            bends.append((regression.X_thresholds_.copy(), regression.y_thresholds_.copy()))
+        bends = [isotonic_bends(column, objective.labels == number) for number, column in enumerate(probs.T)]
         thresholds, values = (np.concatenate(arrays) for arrays in zip(*bends, strict=True))
         starts = np.cumsum([0, *(len(of_class) for of_class, _ in bends)])
         parameters = {"thresholds": thresholds, "values": values, "starts": starts}
         uniform = 1.0 / (len(objective.labels) + 1) if self.smoothed else 0.0
         return Fit({**parameters, "uniform": uniform}, evaluations=1)
+
+
+def isotonic_bends(
+    chances: NDArray[np.float32], hits: NDArray[np.bool_]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return where the isotonic regression of hits on chances (n,) bends, ascending, and its values there.
+
+    The result is that of scikit-learn, whose import takes longer than most fits.
+    """
+    from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
+
+    order = np.argsort(chances)
+    ascending = chances[order]
+    starts = _tie_starts(ascending.tolist())
+    counts = np.diff(starts, append=len(order))
+    means = (np.add.reduceat(hits[order], starts, dtype=np.float64) / counts).astype(np.float32)
+    fitted = optimize.isotonic_regression(means, weights=counts).x.astype(np.float32)
+    steps = fitted[1:] != fitted[:-1]
+    bends = np.append(True, steps) | np.append(steps, True)
+    return ascending[starts][bends], fitted[bends]
+
+
+def _tie_starts(ascending: list[float]) -> list[int]:
+    """Return where groups begin that reach less than `RESOLUTION` above their first value."""
+    starts, start = [], 0
+    while start < len(ascending):
+        starts.append(start)
+        start = bisect.bisect_left(ascending, ascending[start] + RESOLUTION, start + 1)
+    return starts
 
 
 def _logs(probs: NDArray[np.float64]) -> NDArray[np.float64]:

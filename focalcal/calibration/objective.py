@@ -3,9 +3,10 @@
 import functools
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from focalcal.calibration.kernels.focal_table import check_gammas, focal_table
 from focalcal.calibration.logits_io import LARGEST_LOGIT
 from focalcal.theory.psi import log_psi
 
+Found = TypeVar("Found")
 OMITTED = 1e-13
 """What all classes together may contribute to a normaliser and still be left out of it."""
 MANY = 200
@@ -51,6 +53,7 @@ class Objective:
         self._rows: dict[tuple[float, bytes], NDArray[np.float64]] = {}
         self._losses: dict[tuple[float, bytes], NDArray[np.float64]] = {}
         self._mapped: dict[float, Objective] = {}
+        self._found: dict[Hashable, Any] = {}
 
     def surfaces(self, gammas: Sequence[float], temperatures: ArrayLike) -> dict[str, NDArray[np.float64]]:
         """Return each criterion at every point of the grid, float64 (gammas, temperatures)."""
@@ -95,6 +98,12 @@ class Objective:
             logits = log_psi(self.logits, gamma)
             self._mapped[gamma] = Objective(logits, self.labels, self.bins, self.adaece, self.threads)
         return self._mapped[gamma]
+
+    def once(self, key: Hashable, search: Callable[[], Found]) -> Found:
+        """Return what a search of this objective finds; methods that share a key share its result."""
+        if key not in self._found:
+            self._found[key] = search()
+        return self._found[key]
 
     def _evaluate(
         self, gammas: NDArray[np.float64], temperatures: NDArray[np.float64], criteria: int

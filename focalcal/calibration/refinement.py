@@ -11,15 +11,18 @@ that of calibration error a lower one: an error that no temperature repairs coun
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.theory.top_class import row_blocks
+
 FOLDS = 5
 SLOPES = (1e-2, 1e2)
 """Range of 1 / T. On samples that are all classified correctly the log-loss falls for ever with T."""
 LARGEST_FACTOR = 4.0
-"""Greatest ratio of a slope and the next of Newton's method."""
-SLOPE_TOLERANCE = 1e-6
-ONE_STEP = 0.01
-"""A fold whose slope is relatively this close to that of all samples needs one step of Newton's method: what
-it then misses is of second order, about 1e-4 of the slope and 1e-8 of the log-loss."""
+"""Greatest ratio of a slope and the next of Halley's method."""
+CENTRED = 1e-4
+"""How close, relatively, a point of expansion is to the slope with the least log-loss."""
+NEAR = 0.03
+"""A fold whose slope is relatively this close to the point of expansion needs one step of Halley's method:
+what it then misses is of third order, about 1e-4 of the slope and at most 1e-7 of the log-loss."""
 MOST_STEPS = 50
 
 
@@ -30,13 +33,15 @@ def held_out_scores(logs: NDArray[np.float64], labels: NDArray[np.int64]) -> tup
     as they are.
     """
     slopes = held_out_slopes(logs, labels)
-    powers = np.exp(logs * slopes[:, None])
-    totals = powers.sum(axis=1)
-    rows = np.arange(len(labels))
-    nll = np.log(totals) - slopes * logs[rows, labels]
-    label_probs = powers[rows, labels] / totals
-    squares = np.einsum("ij,ij->i", powers, powers) / totals**2
-    return float(nll.mean()), float((squares - 2 * label_probs + 1).mean())
+    totals, squares = np.empty(len(labels)), np.empty(len(labels))
+    for block in row_blocks(*logs.shape):
+        powers = logs[block] * slopes[block, None]
+        np.exp(powers, out=powers)
+        totals[block] = np.einsum("ij->i", powers)
+        squares[block] = np.einsum("ij,ij->i", powers, powers)
+    of_labels = slopes * logs[np.arange(len(labels)), labels]
+    nll = np.log(totals) - of_labels
+    return float(nll.mean()), float((squares / totals**2 - 2 * np.exp(-nll) + 1).mean())
 
 
 def held_out_slopes(logs: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -46,38 +51,53 @@ def held_out_slopes(logs: NDArray[np.float64], labels: NDArray[np.int64]) -> NDA
         return np.ones(count)
     folds = min(FOLDS, count)
     fold = np.random.default_rng(0).permutation(count) % folds
-    overall = fitted_slope(logs, labels)
-    first, second = (
-        derivative.sum() - np.bincount(fold, derivative, folds)
-        for derivative in _derivatives(logs, labels, overall)
-    )
-    slopes = np.clip(overall - first / np.maximum(second, np.finfo(float).tiny), *SLOPES)
-    for number in np.flatnonzero(np.abs(slopes - overall) > ONE_STEP * overall):
+    common, derivatives = _expansion(logs, labels, 1.0)
+    of_folds = np.stack([np.bincount(fold, derivative, folds) for derivative in derivatives])
+    slopes = _improved(common, derivatives.sum(axis=1, keepdims=True) - of_folds)
+    for number in np.flatnonzero(np.abs(slopes - common) > NEAR * common):
         others = fold != number
-        slopes[number] = fitted_slope(logs[others], labels[others], overall)
+        near, derivatives = _expansion(logs[others], labels[others], slopes[number])
+        slopes[number] = _improved(near, derivatives.sum(axis=1))
     return slopes[fold]
 
 
-def fitted_slope(logs: NDArray[np.float64], labels: NDArray[np.int64], start: float = 1.0) -> float:
-    """Return the 1 / T in `SLOPES` with the least log-loss, by Newton's method: log-loss is convex in it."""
-    slope = start
-    for _ in range(MOST_STEPS):
-        first, second = (derivative.sum() for derivative in _derivatives(logs, labels, slope))
-        aim = slope - first / max(second, np.finfo(float).tiny)
-        bounded = np.clip(aim, slope / LARGEST_FACTOR, slope * LARGEST_FACTOR)
-        previous, slope = slope, float(np.clip(bounded, *SLOPES))
-        if abs(slope - previous) <= SLOPE_TOLERANCE * previous:
-            break
-    return slope
-
-
-def _derivatives(
+def _expansion(
     logs: NDArray[np.float64], labels: NDArray[np.int64], slope: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return each sample's first and second derivative of log-loss by the slope, both (n,)."""
-    # The largest log-probability is near 0, so no power overflows and a sum is at least about 1.
-    powers = np.exp(logs * slope)
-    totals = powers.sum(axis=1)
-    means = np.einsum("ij,ij->i", powers, logs) / totals
-    squares = np.einsum("ij,ij,ij->i", powers, logs, logs) / totals
-    return means - logs[np.arange(len(labels)), labels], squares - means**2
+) -> tuple[float, NDArray[np.float64]]:
+    """Return a slope within `CENTRED` of that with the least log-loss, and the derivatives (3, n) there."""
+    for _ in range(MOST_STEPS):
+        derivatives = _derivatives(logs, labels, slope)
+        previous, slope = slope, float(_improved(slope, derivatives.sum(axis=1)))
+        if abs(slope - previous) <= CENTRED * previous:
+            break
+    return previous, derivatives
+
+
+def _improved(slope: float, derivatives: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the next slope of Halley's method, in `SLOPES`; log-loss is convex in the slope."""
+    first, second, third = derivatives
+    second = np.maximum(second, np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        step = first / np.maximum(second - first / second * third / 2, second / 2)
+    bounded = np.clip(slope - step, slope / LARGEST_FACTOR, slope * LARGEST_FACTOR)
+    return np.clip(bounded, *SLOPES)
+
+
+def _derivatives(logs: NDArray[np.float64], labels: NDArray[np.int64], slope: float) -> NDArray[np.float64]:
+    """Return each sample's first three derivatives of log-loss by the slope, (3, n).
+
+    They are the cumulants of the log-probabilities under the scaled prediction, the first minus the label's.
+    """
+    moments = np.empty((3, len(labels)))
+    for block in row_blocks(*logs.shape):
+        own = logs[block]
+        # The largest log-probability is near 0, so no power overflows and a sum is at least about 1.
+        powers = own * slope
+        np.exp(powers, out=powers)
+        totals = np.einsum("ij->i", powers)
+        for moment in moments:
+            powers *= own
+            moment[block] = np.einsum("ij->i", powers) / totals
+    mean, square, cube = moments
+    of_labels = logs[np.arange(len(labels)), labels]
+    return np.stack([mean - of_labels, square - mean**2, cube - mean * (3 * square - 2 * mean**2)])

@@ -151,7 +151,10 @@ def continuous_search(
         )
     gamma_range = (min(gammas), max(gammas))
     temperature_range = (float(temperatures[0]), float(temperatures[-1]))
-    found = continuous.minimise(objective, gamma_range, temperature_range)
+    found = objective.once(
+        ("continuous", gamma_range, temperature_range),
+        lambda: continuous.minimise(objective, gamma_range, temperature_range),
+    )
     return Fit(
         {"gamma": found.gamma, "temperature": found.temperature},
         score=found.nll,
@@ -164,6 +167,10 @@ def continuous_search(
 
 def best_temperature(objective: Objective) -> Fit:
     """Return the temperature with the smallest NLL between `SMALLEST_TEMPERATURE` and its reciprocal."""
+    return objective.once("best temperature", lambda: _best_temperature(objective))
+
+
+def _best_temperature(objective: Objective) -> Fit:
     from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
 
     highest = -math.log(SMALLEST_TEMPERATURE)

@@ -25,5 +25,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"count_of": count_of, "duration": format_duration}
+    environment.filters |= {"count_of": count_of, "duration": format_duration, "digits": "{:.6g}".format}
     return environment

@@ -1,18 +1,19 @@
-"""The tables and figures: each is one function with one declaration above it. Standard library only.
+"""The tables, figures and charts: each is one function with one declaration above it. Standard library only.
 
-    @figure(page="calibration", order=20, heading="...", caption="...", inputs=("metrics",))
+    @figure(section="losses", order=20, heading="...", caption="...", inputs=("metrics",))
     def calibration_error(sources): ...
 
-A function below `tables/` returns a `Table`, one below `figures/` a Matplotlib figure. Its name names the
-files. The declaration says what it reads, what it is made for and where the report shows it. Rules and report
-take everything from here, so adding a table or figure means adding a function.
+A function below `tables/` returns a `Table`, one below `figures/` a Matplotlib figure for papers, one below
+`charts/` an Altair chart that readers of the report filter. Its name names the files. The declaration says
+what it reads, what it is made for and where the report shows it. Rules and report take everything from here,
+so adding one means adding a function.
 """
 
 import importlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focalcal.common.declarations import Declaration, declare, read_declarations
 from focalcal.data.registry import input_kind
@@ -24,6 +25,8 @@ table = declare
 """Declares a function below `tables/`; the facts are fields of `Product`."""
 figure = declare
 """Declares a function below `figures/`; the facts are fields of `Product`."""
+chart = declare
+"""Declares a function below `charts/`; the facts are fields of `Product`."""
 
 INPUTS = {
     "metrics": "results/tables/metrics.csv",
@@ -43,29 +46,50 @@ INPUTS = {
 }
 """Files that a product may read: all runs, or those of its dataset and model."""
 PAGES = {
-    **{name: name.capitalize() for name in ("overview", "data", "training", "calibration", "recovery")},
-    "theory": "Theory",
-    "claims": "Claims",
-    "runs": "Runs and provenance",
+    "calibrator": "Which calibrator?",
+    "loss": "Which loss?",
+    "papers": "Do the papers hold?",
+    "run": "My run",
 }
-"""The pages of the report with their titles."""
+"""The pages of the report, one per question, with their titles."""
+
+
+class Section(NamedTuple):
+    """A part of a page with its heading."""
+
+    page: str
+    heading: str
+
+
+SECTIONS = {
+    "answer": Section("calibrator", "The evidence"),
+    "scores": Section("calibrator", "Every score"),
+    "tests": Section("calibrator", "Tests over all runs"),
+    "losses": Section("loss", "Losses compared"),
+    "training": Section("loss", "While training"),
+    "theory": Section("papers", "Theory"),
+    "recovery": Section("papers", "Posterior recovery with Ψ"),
+    "paper tables": Section("papers", "Our numbers in the papers' tables"),
+    "fits": Section("run", "What the calibrators did"),
+}
+"""Where products stand: the sections of all pages, in the order of the report."""
 SCOPES = ("all", "dataset and model")
-SUFFIXES = {"table": ("csv", "md", "tex", "html"), "figure": ("png", "pdf")}
+SUFFIXES = {"chart": ("json",), "table": ("csv", "md", "tex", "html"), "figure": ("png", "pdf")}
 
 
 @dataclass(frozen=True)
 class Product:
-    """One table or figure: what it shows, what it reads, where it stands."""
+    """One table, figure or chart: what it shows, what it reads, where it stands."""
 
     name: str
     kind: str
-    """table or figure"""
+    """table, figure or chart"""
     module: str
     """Path of its module, relative to the project."""
-    page: str
-    """A name from `PAGES`."""
+    section: str
+    """A name from `SECTIONS`."""
     order: int
-    """Position on the page."""
+    """Position in the section."""
     heading: str
     caption: str
     inputs: tuple[str, ...] = ()
@@ -74,9 +98,13 @@ class Product:
     """all: made once; dataset and model: made for each pair."""
     when: str = ""
     """A condition of `Layout` under which it is made; always, if empty."""
+    unfolded: bool = False
+    """Whether the report shows it without being asked."""
+    table: str = ""
+    """For a chart: the table that has its numbers and that its choices filter."""
 
     def __post_init__(self) -> None:
-        chosen = [(self.page, PAGES), (self.scope, SCOPES), *((name, INPUTS) for name in self.inputs)]
+        chosen = [(self.section, SECTIONS), (self.scope, SCOPES), *((name, INPUTS) for name in self.inputs)]
         for value, allowed in chosen:
             if value not in allowed:
                 raise ValueError(
@@ -86,7 +114,12 @@ class Product:
     @property
     def stage(self) -> str:
         """Return the stage it belongs to; the figures of one stage are drawn by one job."""
-        return self.page if self.page in {"recovery", "theory"} else "reporting"
+        return self.section if self.section in {"recovery", "theory"} else "reporting"
+
+    @property
+    def page(self) -> str:
+        """Return the page of the report that shows it."""
+        return SECTIONS[self.section].page
 
     def stem(self, dataset_model: str = "") -> str:
         """Return its path without suffix, relative to the results folder."""
@@ -94,7 +127,7 @@ class Product:
         return f"{self.kind}s/{self.name}{below}"
 
     def build(self, sources: Any) -> Any:
-        """Return the table or figure, made by its function from the files it declares."""
+        """Return the table, figure or chart, made by its function from the files it declares."""
         module = importlib.import_module(self.module.removesuffix(".py").replace("/", "."))
         return getattr(module, self.name)(sources)
 
@@ -113,9 +146,9 @@ PRODUCTS = sorted(
         for kind in SUFFIXES
         for found in read_declarations(Path(__file__).parent / f"{kind}s", kind)
     ],
-    key=lambda product: (product.page, product.order, product.name),
+    key=lambda product: (list(SECTIONS).index(product.section), product.order, product.name),
 )
-"""Every table and figure, in the order of the report."""
+"""Everything, in the order of the report."""
 
 
 class Layout:

@@ -1,4 +1,4 @@
-"""Products to files: a table in four formats, a figure in two."""
+"""Products to files: a table in four formats, a figure in two, a chart in one."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,12 +12,12 @@ from focalcal.reporting.records.sources import Sources
 def build_products(
     results: Path, names: Iterable[str], kind: str, settings: Mapping[str, Any], dataset_model: str = ""
 ) -> None:
-    """Build the named tables or figures and write each below the results folder."""
+    """Build the named products of one kind and write each below the results folder."""
     wanted = set(names)
     chosen = [product for product in PRODUCTS if product.kind == kind and product.name in wanted]
     if missing := wanted - {product.name for product in chosen}:
         raise ValueError(f"no function below focalcal/reporting declares {kind} {min(missing)!r}")
-    write = {"table": _write_table, "figure": _write_figure}[kind]
+    write = {"table": _write_table, "figure": _write_figure, "chart": _write_chart}[kind]
     sources = Sources(results, settings, dataset_model)
     for product in chosen:
         write(product, sources.of(product), results / product.stem(dataset_model))
@@ -39,3 +39,10 @@ def _write_figure(product: Product, sources: Sources, stem: Path) -> None:
     with style.house_style():
         drawn = product.build(sources) or style.message_figure("No available run has what this figure shows.")
         style.save_figure(drawn, [Path(f"{stem}.png"), Path(f"{stem}.pdf")])
+
+
+def _write_chart(product: Product, sources: Sources, stem: Path) -> None:
+    from focalcal.reporting.charts import grammar  # noqa: PLC0415  Altair takes a moment to import
+
+    made = product.build(sources)
+    write_text(f"{stem}.json", "null" if made is None else grammar.to_json(made, product))

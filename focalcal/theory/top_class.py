@@ -7,8 +7,9 @@ import numpy as np
 MOST_NEGATIVE = -np.finfo(np.float64).max
 SMALLEST_DIRECT_SUM = 1e-290
 """Below this, R is handled by its logarithm: 1/R would overflow and R itself lose digits."""
-BLOCK_ELEMENTS = 1 << 17
-"""Rows are processed in blocks of about this many numbers, so that temporaries stay in the cache."""
+BLOCK_ELEMENTS = 1 << 15
+"""Rows are processed in blocks of about this many numbers, so that temporaries stay in the cache
+and their memory is used again, which the C library does not do for arrays of a megabyte."""
 
 
 def row_blocks(rows: int, classes: int) -> Iterator[slice]:

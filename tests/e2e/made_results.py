@@ -77,8 +77,10 @@ class MadeResults:
             self._blank(f"figures/data/{dataset}.png")
 
     def write_tables(self):
-        """Run the entry points that write tables and the claims ledger."""
+        """Run the entry points that write tables, charts and the claims ledger."""
         self._build(self.layout.products("table"))
+        if charts := self.layout.products("chart"):
+            self._build(charts)
         checks = self._path("tables/experiment_checks.csv")
         experiment_checks.main(["--results", str(self.results), "--output", checks])
         # Theory was not run: its files do not exist.

@@ -48,7 +48,7 @@ from focalcal.reporting.products import figure
 
 
 @figure(
-    page="calibration",
+    section="scores",
     order=99,
     heading="Number of scores",
     caption="How many test scores there are.",

@@ -22,6 +22,7 @@ K24_BOX = {"max_logit": 5.0}
 """Half width of K24's box of logits."""
 K24_FIT = {**K24_BOX, "gamma_above": 0.0, "gamma_to": 10.0}
 """The line fitted on gamma in (0, 10] in K24's box."""
+PAPER_PREFIXES = ("k24_", "m20_", "c21_")
 FIGURE_GAMMAS = (0.5, 1.0, 2.0, 3.0)
 """gammas that K24's figures show."""
 Where = Mapping[str, Any]
@@ -233,7 +234,8 @@ def _describe_check(claim: Claim, check: Check, agrees: Callable[[float], bool] 
         note = f"one seed alone: {_digits(claim, min(check.by_seed))} to {_digits(claim, max(check.by_seed))}"
         same = [agrees(alone) == agrees(check.value) for alone in check.by_seed] if agrees else []
         notes.append(note if all(same) else f"{note}, {sum(same)} of {len(same)} with this verdict")
-    words = f"{check.place or check.name} = {_digits(claim, check.value)}"
+    name = check.name.partition("_")[2] if check.name.startswith(PAPER_PREFIXES) else check.name
+    words = f"{check.place or name.replace('_', ' ')} = {_digits(claim, check.value)}"
     return words + (f" ({'; '.join(notes)})" if notes else "")
 
 

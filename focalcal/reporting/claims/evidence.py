@@ -81,7 +81,8 @@ class Evidence:
         rows = [row for row in self.table(name) if all(_same(row[key], where[key]) for key in where)]
         if not rows or (single and len(rows) > 1):
             wanted = ", ".join(f"{key} {value}" for key, value in where.items())
-            raise MissingEvidence(f"{len(rows)} rows with {wanted} in {name}")
+            found = "no row" if not rows else f"{len(rows)} rows"
+            raise MissingEvidence(f"not run: {name} has {found} with {wanted}")
         return rows
 
     def row(self, name: str, where: Mapping[str, Any]) -> dict[str, str]:
@@ -93,7 +94,7 @@ class Evidence:
         # A number without runs belongs to every setting.
         rows = [row for row in self.table(name) if row["name"] == check and row["setting"] in ("", setting)]
         if not rows:
-            raise MissingEvidence(f"not run: no run has what {check} needs")
+            raise MissingEvidence("not run: no run has the scores that this statement needs")
         return [check_from_row(row) for row in rows]
 
     def check(self, name: str, check: str) -> Check:

@@ -46,6 +46,7 @@ def experiment_checks(
     ]
     last = pd.DataFrame(ends, columns=None if ends else RUN)
     surfaces = list(surfaces)
+    frame = frame[frame["split"] == "test"]
     names: dict[str, tuple[Setting, list[str]]] = {}
     for name, setting in wanted:
         names.setdefault(setting.name, (setting, []))[1].append(name)
@@ -94,8 +95,8 @@ def _computed(name: str, runs: Measurements) -> Check | None:
         return None
     value, detail, n = found
     alone = []
-    for seed in runs.frame["seed"].unique():
-        one = _measure(name, _of_seeds(runs, {seed}))
+    for single in runs.by_seed:
+        one = _measure(name, single)
         # A seed speaks for a check only if it covers all of its measurements.
         if one is not None and one[2] == n:
             alone.append(float(one[0]))
@@ -112,18 +113,12 @@ def _part(everything: Measurements, runs: Sequence[Run], off_grid: Sequence[Run]
     keys, without_fits = ({_key(run) for run in part} for part in (runs, off_grid))
 
     def chosen(frame: pd.DataFrame, among: set[tuple[str, ...]]) -> np.ndarray:
-        return np.array([key in among for key in zip(*(frame[name] for name in RUN), strict=True)], bool)
+        return pd.MultiIndex.from_frame(frame[list(RUN)]).isin(list(among))
 
     frame, ends = everything.frame, everything.ends
     kept = chosen(frame, keys) & ~(chosen(frame, without_fits) & (frame["criterion"] != "").to_numpy())
     surfaces = [(run, arrays) for run, arrays in everything.surfaces if _key(run) in keys - without_fits]
     return Measurements(frame[kept], ends[chosen(ends, keys)], surfaces, everything.cells)
-
-
-def _of_seeds(runs: Measurements, seeds: set[str]) -> Measurements:
-    surfaces = [(run, arrays) for run, arrays in runs.surfaces if run["seed"] in seeds]
-    frame, ends = (table[table["seed"].isin(seeds)] for table in (runs.frame, runs.ends))
-    return Measurements(frame, ends, surfaces, runs.cells)
 
 
 def _place(run: Run) -> tuple[str, str]:

@@ -33,7 +33,7 @@ class Measurements:
     """What was measured on runs of one dataset and model."""
 
     frame: pd.DataFrame
-    """Rows of metrics.csv."""
+    """Rows of metrics.csv about test data."""
     ends: pd.DataFrame
     """The last epoch of each run that was trained here: columns of history.csv, and the run's loss."""
     surfaces: Sequence[tuple[Mapping[str, str], Mapping[str, np.ndarray]]]
@@ -44,18 +44,26 @@ class Measurements:
     @cached_property
     def scores(self) -> pd.DataFrame:
         """Return mean test scores over seeds: one row per loss, one column per method, criterion, metric."""
-        return self._test.pivot_table("value", "loss", SCORE)
+        return self.frame.pivot_table("value", "loss", SCORE)
 
     @cached_property
     def temperatures(self) -> pd.DataFrame:
         """Return mean temperatures over seeds: one row per loss, one column per method and criterion."""
-        rows = self._test.dropna(subset="temperature")
+        rows = self.frame.dropna(subset="temperature")
         rows = rows.drop_duplicates(["loss", "seed", "method", "criterion"])
         return rows.pivot_table("temperature", "loss", ["method", "criterion"])
 
-    @property
-    def _test(self) -> pd.DataFrame:
-        return self.frame[self.frame["split"] == "test"]
+    @cached_property
+    def by_seed(self) -> list["Measurements"]:
+        """Return the measurements of each seed alone."""
+        return [
+            Measurements(
+                *(table[table["seed"] == seed] for table in (self.frame, self.ends)),
+                [(run, arrays) for run, arrays in self.surfaces if run["seed"] == seed],
+                self.cells,
+            )
+            for seed in self.frame["seed"].unique()
+        ]
 
     def pair(self, first: tuple[str, str, str], second: tuple[str, str, str]) -> pd.DataFrame:
         """Return two scores, `first` and `second`, of the losses that have both."""
@@ -248,7 +256,7 @@ def _joined_cells(runs: Measurements, paper: str, metric: str) -> pd.DataFrame:
     by log-loss, which no fit here combines.
     """
     names = ["dataset", "model", "loss", "method", "criterion"]
-    rows = runs.frame[(runs.frame["split"] == "test") & (runs.frame["metric"] == metric)]
+    rows = runs.frame[runs.frame["metric"] == metric]
     ours = rows.groupby(names)["value"].agg(["mean", "std", "count"]).reset_index()
     cells = runs.cells[(runs.cells["paper"] == paper) & (runs.cells["metric"] == metric)]
     if paper == "K24" and metric == "accuracy":

@@ -50,7 +50,7 @@ class InputLine:
 
 
 @figure(
-    page="recovery",
+    section="recovery",
     order=40,
     heading="Predictions and true posterior over x (C21 Fig. 3)",
     caption="Solid: predicted class probabilities of one seed; dashed: the true posterior. One row per "

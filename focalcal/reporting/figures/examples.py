@@ -24,8 +24,8 @@ CALIBRATOR = "ts"
 
 
 @figure(
-    page="calibration",
-    order=45,
+    section="fits",
+    order=50,
     heading="Confidence on example images (M20 Fig. 8)",
     caption="The first test images that the models of all losses classify correctly (upper rows) and the "
     "first that all of them take for the same other class (lower rows), with the confidence of each "

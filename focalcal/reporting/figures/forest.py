@@ -23,8 +23,8 @@ ROW_INCHES = 0.19
 
 
 @figure(
-    page="overview",
-    order=21,
+    section="answer",
+    order=30,
     heading="Does focal temperature scaling beat temperature scaling? By loss and network",
     caption="FTS minus TS on test data; to the left of 0, FTS is better. Points are means over n seeds. Bars "
     "are 95 % bootstrap intervals over the test samples, the same samples for both calibrators; with several "

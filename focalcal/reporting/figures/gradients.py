@@ -23,7 +23,7 @@ SHARES = (10 / 350, 100 / 350, 200 / 350)
 
 
 @figure(
-    page="training",
+    section="training",
     order=44,
     heading="Norms of the last layer's gradients (M20 Fig. 4b-d)",
     caption="Norm of each training sample's loss gradient with respect to the last layer's weights, in the "

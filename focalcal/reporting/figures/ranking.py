@@ -27,7 +27,7 @@ TOO_FEW = "Too little to rank: at least 3 calibrators must have been applied in 
 
 
 @figure(
-    page="calibration",
+    section="tests",
     order=20,
     heading="Critical-difference diagram of the calibrators",
     caption="Average ranks of the calibrators over settings (dataset, model, loss), by the mean score over "

@@ -30,7 +30,7 @@ COMPARED = (("none", ""), ("ts", "nll"), ("fts", "nll"), ("psi", ""))
 
 
 @figure(
-    page="recovery",
+    section="recovery",
     order=20,
     heading="Distance to the true posterior",
     caption="Mean divergence KL(posterior || prediction) on test data by training loss. TS and FTS are "
@@ -45,7 +45,7 @@ def posterior_distance(sources: Sources) -> Figure:
 
 
 @figure(
-    page="recovery",
+    section="recovery",
     order=23,
     heading="Distance to human label distributions",
     caption="Mean divergence KL(human || prediction) on the test images by training loss. TS and FTS are "
@@ -71,7 +71,7 @@ def _distance_figure(sources: Sources, metric: str, label: str) -> Figure:
 
 
 @figure(
-    page="recovery",
+    section="recovery",
     order=21,
     heading="Recovery against training-set size",
     caption="Mean divergence KL(posterior || prediction) by number of training samples, one panel per loss. "
@@ -138,7 +138,7 @@ def takeover(rows: pd.DataFrame) -> int | None:
 
 
 @figure(
-    page="recovery",
+    section="recovery",
     order=22,
     heading="Calibration error with and without Ψ over seeds (C21 Figs 5 and 6)",
     caption="ECE by training gamma without and with Ψ, one panel per dataset, model and paradigm of C21 "

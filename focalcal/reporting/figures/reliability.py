@@ -93,8 +93,8 @@ class Curve:
 
 
 @figure(
-    page="calibration",
-    order=40,
+    section="fits",
+    order=10,
     heading="Reliability diagrams",
     caption="Accuracy against confidence on test data before and after each calibrator, one diagram per "
     "training loss, n seeds pooled. Bands: 95 % bootstrap interval over the test samples of one run. "
@@ -179,7 +179,7 @@ def diagrams_by_loss(
 
 
 @figure(
-    page="recovery",
+    section="recovery",
     order=41,
     heading="Reliability with and without Ψ (C21 Fig. 4)",
     caption="Accuracy against confidence on test data, n seeds pooled, without and with Ψ. One row per "

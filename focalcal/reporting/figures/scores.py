@@ -41,12 +41,13 @@ OPTIMISM_METHODS = ("ts", "fts", "fts-line")
 
 
 @figure(
-    page="overview",
+    section="losses",
     order=20,
     heading="Calibration error before and after calibration",
     caption="Test score by training loss. Points are means over n seeds, bars one standard deviation. Open "
     "markers are values that a paper prints for the same network, loss and calibrator.",
     inputs=("metrics",),
+    unfolded=True,
 )
 def calibration_error(sources: Sources) -> Figure | None:
     """Return the score of every loss and calibrator, one panel per dataset and model."""
@@ -65,8 +66,8 @@ def calibration_error(sources: Sources) -> Figure | None:
 
 
 @figure(
-    page="training",
-    order=20,
+    section="losses",
+    order=40,
     heading="Calibration against accuracy",
     caption="One point per training loss: its test error and its calibration error, as trained (filled) and "
     "after focal temperature scaling (open). Points are means over n seeds, bars one standard deviation. All "
@@ -116,8 +117,8 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
 
 
 @figure(
-    page="calibration",
-    order=21,
+    section="scores",
+    order=70,
     heading="Selection optimism",
     caption="Test score minus validation score of each selected fit, in the criterion it was selected by. "
     "Points are means over the runs of a dataset and model, bars one standard deviation. To the right of 0, "

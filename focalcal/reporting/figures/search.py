@@ -75,8 +75,8 @@ def fit_line(gammas: NDArray, temperatures: NDArray) -> tuple[float, float, floa
 
 
 @figure(
-    page="calibration",
-    order=41,
+    section="fits",
+    order=20,
     heading="Calibration error against temperature",
     caption="Test ECE of the logits divided by T, mean over n seeds. A marker is temperature scaling: the T "
     "selected on validation data and the test ECE it gives, both means over seeds.",
@@ -119,8 +119,8 @@ def temperature(sources: Sources) -> Figure | None:
 
 
 @figure(
-    page="calibration",
-    order=42,
+    section="fits",
+    order=30,
     heading="What gamma adds to the search for T",
     caption="Lowest validation score over T at each searched gamma of the focal map; one panel per training "
     "loss. Thin lines are seeds, thick ones their mean over n seeds. Markers are the selected fits: "
@@ -171,8 +171,8 @@ def _gamma_axis(axis: Axes, gammas: NDArray) -> None:
 
 
 @figure(
-    page="calibration",
-    order=43,
+    section="fits",
+    order=40,
     heading="Best temperature for each gamma (K24 Fig. 8)",
     caption="The T that minimises the validation score at each gamma of the focal map, with least-squares "
     "lines. Points are means over n seeds, bars one standard deviation. Open points are at the boundary of "

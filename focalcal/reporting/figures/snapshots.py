@@ -16,7 +16,7 @@ EPOCH_MARKERS = "os^Dvp"
 
 
 @figure(
-    page="training",
+    section="training",
     order=43,
     heading="Reliability on training data while training (M20 Fig. 2)",
     caption="Accuracy against confidence of training samples in some epochs, one diagram per loss, n seeds "

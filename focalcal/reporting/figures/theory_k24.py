@@ -46,7 +46,7 @@ SLOPE_STYLES = {1.0: (BLUE, "-"), 4.0: (GREEN, "-."), 7.0: (ORANGE, "--"), 10.0:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=20,
     heading="Proper part of focal loss and the focal calibration map (K24 Fig. 1)",
     caption="Left: focal loss and its proper part, which is lower below a probability of 1/2 and higher "
@@ -75,7 +75,7 @@ def k24_fig1(_sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=21,
     heading="Closest temperature for two classes (K24 Fig. 2)",
     caption="Left: inverse of the closest temperature, exact, with K24's line. Right: the map in logits "
@@ -103,7 +103,7 @@ def k24_fig2(sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=22,
     heading="Temperature bounds of the binary map (K24 Fig. 3)",
     caption="Temperatures between which the binary map lies, times gamma + 1, and the width of the "
@@ -139,7 +139,7 @@ def k24_fig3(sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=25,
     heading="Closest temperature for 2, 3 and 4 classes (K24 Fig. 6)",
     caption="Left: inverse of the closest temperature with K24's lines. Right: largest difference between "
@@ -165,7 +165,7 @@ def k24_fig6(sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=33,
     heading="Sharp temperature bounds (beyond K24 Prop. 3)",
     caption="Left: slope of the binary map in logits, relative to its limit gamma + 1. Right: up to the "
@@ -194,7 +194,7 @@ def sharp_bounds(_sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=34,
     heading="Sensitivity to the box of logits (K24 Fig. 6)",
     caption="Line of 1/T on gamma and largest difference for boxes other than K24's. From a half width of "

@@ -40,7 +40,7 @@ TEST_POINTS = 2000
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=27,
     heading="Regions of over- and underconfidence (C21 Fig. 1)",
     caption="phi of the largest probability. Up to tau_oc the minimiser is overconfident, from tau_uc on "
@@ -69,7 +69,7 @@ def c21_fig1(_sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=28,
     heading="Confidence of the focal minimiser (C21 Fig. 2)",
     caption="Left: with 2 classes the focal minimiser is underconfident. Right: with 1000 classes, the "
@@ -93,7 +93,7 @@ def c21_fig2(_sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=29,
     heading="Gradient of focal loss relative to cross-entropy (M20 Fig. 4a)",
     caption="The ratio is 1 at p0 (dots). For gamma 5, p0 is 0.197, not 0.19.",
@@ -116,7 +116,7 @@ def m20_fig4a(_sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=30,
     heading="Norms of logits and weights of a linear model (M20 Fig. 5)",
     caption="Logistic regression with two weights and 10 % flipped labels: mean and range over seeds.",
@@ -141,7 +141,7 @@ def m20_fig5(sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=31,
     heading="Misclassified points of a linear model (M20 Fig. 6)",
     caption="Left: confidence of the same models on misclassified test points. Right: the decision "
@@ -175,7 +175,7 @@ def m20_fig6(sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=32,
     heading="Prediction that minimises the risk (M20 Fig. 7)",
     caption="The minimiser for each true probability, with the values that C21's slides and K24's text "

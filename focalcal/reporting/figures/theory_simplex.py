@@ -24,7 +24,7 @@ FIG7_PRINTED = {0.5: 0.80, 2.0: 0.46}
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=23,
     heading="Conditional risk on the simplex (K24 Fig. 4)",
     caption="Isolines of the conditional risk for the truth (0.55, 0.3, 0.15) at the 3 %, 12 % and 20 % "
@@ -52,7 +52,7 @@ def k24_fig4(_sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=24,
     heading="Focal calibration and temperature scaling on the simplex (K24 Fig. 5)",
     caption="Focal calibration and the closest temperature scaling move each point along an arrow. The "
@@ -74,7 +74,7 @@ def k24_fig5(sources: Sources) -> Figure:
 
 
 @figure(
-    page="theory",
+    section="theory",
     order=26,
     heading="Difference of the two maps on the simplex (K24 Fig. 7)",
     caption="Temperature scaling minus focal calibration of the most probable class, at the printed pairs "

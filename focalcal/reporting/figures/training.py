@@ -45,7 +45,7 @@ STEEP_START = 0.1
 
 
 @figure(
-    page="training",
+    section="training",
     order=40,
     heading="Training dynamics by loss (M20 Fig. 3)",
     caption="Log-loss, entropy, probability of the true class and ECE after each epoch, for all, correctly "
@@ -78,7 +78,7 @@ def training(sources: Sources) -> Figure:
 
 
 @figure(
-    page="training",
+    section="training",
     order=41,
     heading="Overfitting of misclassified samples (M20 Fig. 1)",
     caption="Log-loss and entropy of one loss by epoch, for all, correctly classified and misclassified "
@@ -117,7 +117,7 @@ def overfitting(sources: Sources) -> Figure:
 
 
 @figure(
-    page="training",
+    section="training",
     order=42,
     heading="Error by epoch (M20 Fig. 1c for each loss)",
     caption="Error on training and held-out data, one panel per loss; held-out errors of the other losses in "

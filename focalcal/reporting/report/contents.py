@@ -10,31 +10,58 @@ from typing import Any
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.io import read_json
 from focalcal.reporting.html import render
-from focalcal.reporting.products import PAGES, Layout, Product
+from focalcal.reporting.products import PAGES, SECTIONS, Layout, Product
 from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.records.sources import SUCCEEDED, Sources, read_runs
+from focalcal.reporting.report.downloads import Download, packed
 from focalcal.reporting.report.images import InlineImage, read_image
+from focalcal.reporting.report.runtime import chart_runtime, read_chart
 from focalcal.reporting.statistics.answer import answer_card
 from focalcal.reporting.statistics.effects import sample_comparisons
 from focalcal.reporting.statistics.headline import headline
 from focalcal.workflow.grid import Grid
+from focalcal.workflow.provenance import ROOT
 
-READERS = {"table": ("html", lambda path: path.read_text(encoding="utf-8")), "figure": ("png", read_image)}
+
+def read_text(path: Path) -> str:
+    """Return a text file of the results."""
+    return path.read_text(encoding="utf-8")
+
+
+READERS = {"table": ("html", read_text), "figure": ("png", read_image), "chart": ("json", read_chart)}
 """The format in which the report shows a product, and what reads it."""
+MOST_EVIDENCE_ROWS = 400
+"""Longer files of evidence can be downloaded and are not shown."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A table or figure under its heading, with one part for each dataset and model it is made for."""
+    """A product under its heading, with one part for each dataset and model it is made for."""
 
     product: Product
-    parts: Mapping[str, str | InlineImage]
-    """HTML of a table or image of a figure, by dataset and model ("" if over all runs)."""
+    parts: Mapping[str, str | InlineImage | None]
+    """HTML of a table, image of a figure or specification of a chart, by dataset and model ("" for all)."""
+    downloads: Sequence[Download] = ()
+    """The files of a table."""
 
     @property
     def anchor(self) -> str:
         """Return the id that links to this block use."""
-        return f"{self.product.page}-{self.product.kind}-{self.product.name}"
+        return self.product.stem()
+
+
+@dataclass(frozen=True)
+class EvidenceFile:
+    """A file that claims rest on, with its rows if it is a short table."""
+
+    name: str
+    rows: Sequence[Mapping[str, str]]
+    download: Download
+
+    @property
+    def anchor(self) -> str:
+        """Return the id that claims link to."""
+        return str(PurePosixPath(self.name).with_suffix("")).removeprefix("results/")
 
 
 @dataclass(frozen=True)
@@ -59,7 +86,11 @@ class Contents:
     code: Mapping[str, Counter[str]]
     """Module -> digest -> number of runs."""
     blocks: Mapping[str, Sequence[Block]]
-    """Page -> tables and figures."""
+    """Section -> products."""
+    evidence: Sequence[EvidenceFile]
+    """What claims rest on and no product shows."""
+    records: Mapping[str, Download]
+    """The files behind tables that the report itself lays out, by the name of the table."""
 
     @property
     def failed(self) -> list[Mapping[str, str]]:
@@ -88,8 +119,13 @@ def read_contents(
     """
     runs = read_runs(results / "tables" / "runs.csv")
     records = {run["path"]: read_json(results / "runs" / run["path"] / "run.json") for run in runs}
-    blocks = _page_blocks(results, Layout(grid, config["recovery"].get("human_labels", {})))
-    anchors = {f"results/{block.product.stem()}": block.anchor for page in blocks.values() for block in page}
+    blocks = _section_blocks(results, Layout(grid, config["recovery"].get("human_labels", {})))
+    anchors = {
+        f"results/{block.product.stem()}": block.anchor for found in blocks.values() for block in found
+    }
+    claims = [] if grid.own_logits_only else read_rows(results / "tables" / "claims.csv")
+    evidence = _evidence_files(results, claims, anchors)
+    anchors |= {one.name: one.anchor for one in evidence}
     sources = Sources(results, settings)
     provenance, code = _origins(records.values())
     return Contents(
@@ -110,33 +146,51 @@ def read_contents(
             )
             for dataset in grid.datasets
         ],
-        claims=[
-            {**claim, "evidence": _linked_files(claim["evidence"], anchors)}
-            for claim in ([] if grid.own_logits_only else read_rows(results / "tables" / "claims.csv"))
-        ],
+        claims=[{**claim, "evidence": _linked_files(claim["evidence"], anchors)} for claim in claims],
         costs=read_costs(results / "benchmarks"),
         provenance=provenance,
         code=code,
         blocks=blocks,
+        evidence=evidence,
+        records={
+            name: packed(results / "tables" / f"{name}.csv")
+            for name in ("runs", *(["claims"] if claims else []))
+        },
     )
 
 
 def report_html(contents: Contents) -> str:
     """Return the whole report as one HTML text that refers to no other file."""
-    empty = set() if contents.claims else {"claims", "theory"}
-    pages = {name: title for name, title in PAGES.items() if name not in empty}
-    return render("report.html", report=contents, pages=pages)
+    pages = {name: title for name, title in PAGES.items() if contents.claims or name != "papers"}
+    return render("report.html", report=contents, pages=pages, sections=SECTIONS, runtime=chart_runtime())
 
 
-def _page_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
-    """Return the tables and figures of each page in their order."""
-    blocks: dict[str, list[Block]] = {page: [] for page in PAGES}
+def _section_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
+    """Return the products of each section in their order."""
+    blocks: dict[str, list[Block]] = {section: [] for section in SECTIONS}
     for product in sorted(layout.reported(), key=lambda product: product.order):
         suffix, read = READERS[product.kind]
         stems = layout.stems(product)
         parts = {where: read(results / f"{stem}.{suffix}") for where, stem in stems.items()}
-        blocks[product.page].append(Block(product, parts))
+        files = [results / f"{product.stem()}.{suffix}" for suffix in ("csv", "tex")]
+        downloads = [packed(file) for file in files] if product.kind == "table" else []
+        blocks[product.section].append(Block(product, parts, downloads))
     return blocks
+
+
+def _evidence_files(
+    results: Path, claims: Sequence[Mapping[str, str]], anchors: Mapping[str, str]
+) -> list[EvidenceFile]:
+    """Return the files that claims name and no product shows; without those that were not made."""
+    named = dict.fromkeys(part.strip() for claim in claims for part in claim["evidence"].split(","))
+    found = []
+    for name in named:
+        inside = PurePosixPath(name).is_relative_to("results")
+        path = results / PurePosixPath(name).relative_to("results") if inside else ROOT / name
+        if str(PurePosixPath(name).with_suffix("")) not in anchors and path.is_file():
+            rows = read_rows(path) if path.suffix == ".csv" else []
+            found.append(EvidenceFile(name, rows if len(rows) <= MOST_EVIDENCE_ROWS else [], packed(path)))
+    return found
 
 
 def _missing_runs(grid: Grid, recorded: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -150,8 +204,7 @@ def _linked_files(text: str, anchors: Mapping[str, str]) -> list[tuple[str, str 
     linked = []
     for part in text.split(","):
         file = PurePosixPath(part.strip())
-        shown = "theory" if file.is_relative_to("results/theory") else anchors.get(str(file.with_suffix("")))
-        linked.append((str(file), shown))
+        linked.append((str(file), anchors.get(str(file.with_suffix("")), anchors.get(str(file)))))
     return linked
 
 

@@ -23,7 +23,7 @@ from focalcal.reporting.statistics.families import (
     with_origins,
 )
 from focalcal.reporting.statistics.tests import HIGHER, LOWER, OPEN, Interval
-from focalcal.reporting.text import format_number, joined_names
+from focalcal.reporting.text import count_of, format_number, joined_names
 
 PHRASES = {
     LOWER: "FTS is better than TS on networks trained with {}",
@@ -32,7 +32,18 @@ PHRASES = {
     OPEN: "no difference is shown on networks trained with {}",
     IDENTICAL: "FTS equals TS on networks trained with {}",
 }
+SHORT = {
+    LOWER: "Yes, FTS is better.",
+    HIGHER: "No, FTS is worse.",
+    MIXED: "It depends on the network.",
+    OPEN: "No difference is shown.",
+    IDENTICAL: "They are identical.",
+}
 WORDS = {LOWER: "FTS better", HIGHER: "FTS worse"}
+BEST_WORDS = {LOWER: "better", HIGHER: "worse"}
+SIGNS = {LOWER: "good", HIGHER: "bad"}
+Answer = tuple[str, str, str]
+"""A question, its answer in a few words, and the numbers behind it."""
 
 
 def answer_card(
@@ -58,17 +69,20 @@ def answer_card(
 def _card(origin: str, effects: Sequence[FamilyEffect], one: Arena | None) -> dict[str, Any]:
     noun = "setting" if origin == TRAINED else "network"
     columns = _card_columns(effects)
-    sentences = [
-        "" if one is None else _use_sentence(one, effects, noun),
-        *(_measure_sentence(effects, *column) for column in columns),
-        _selection_sentence(effects),
+    leading = _of(effects, *columns[0])
+    answers = [
+        None if one is None else _use_answer(one, effects, noun),
+        _fts_answer(leading),
+        _sure_answer(leading, noun),
+        _second_answer(effects, columns),
     ]
     families = list(dict.fromkeys(found.family for found in effects))
     return {
         "origin": origin,
-        "settings": sum(found.effect.settings for found in _of(effects, *columns[0])),
-        "runs": sum(found.effect.runs for found in _of(effects, *columns[0])),
-        "text": " ".join(filter(None, sentences)),
+        "networks": count_of(sum(found.effect.settings for found in leading), noun),
+        "answers": [
+            dict(zip(("question", "short", "text"), found, strict=True)) for found in answers if found
+        ],
         "columns": [
             {
                 "metric": METRICS[metric].heading,
@@ -78,18 +92,23 @@ def _card(origin: str, effects: Sequence[FamilyEffect], one: Arena | None) -> di
             for metric, criterion in columns
         ],
         "rows": [
-            _card_row([found for found in effects if found.family == family], columns) for family in families
+            _card_row([found for found in effects if found.family == family], columns, noun)
+            for family in families
         ],
     }
 
 
 def _card_columns(effects: Iterable[FamilyEffect]) -> list[tuple[str, str]]:
-    """Return metric and criterion of the card's columns: each by its own criterion, else by the first."""
+    """Return metric and criterion of the card's columns: log-loss by log-loss, ECE by log-loss, ECE by ECE.
+
+    Where fits were chosen by neither, a metric stands with the first criterion there is.
+    """
     known = list(dict.fromkeys((found.metric, found.criterion) for found in effects))
+    wanted = [(LEADING, LEADING), (SECOND, LEADING), (SECOND, SECOND)]
     columns = []
     for metric in (LEADING, SECOND):
-        own = [pair for pair in known if pair[0] == metric]
-        columns.append(next((pair for pair in own if pair[1] == metric), own[0]))
+        there = [pair for pair in known if pair[0] == metric]
+        columns += [pair for pair in wanted if pair in there] or there[:1]
     return columns
 
 
@@ -97,35 +116,39 @@ def _of(effects: Iterable[FamilyEffect], metric: str, criterion: str) -> list[Fa
     return [found for found in effects if (found.metric, found.criterion) == (metric, criterion)]
 
 
-def _card_row(effects: Sequence[FamilyEffect], columns: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def _card_row(
+    effects: Sequence[FamilyEffect], columns: Iterable[tuple[str, str]], noun: str
+) -> dict[str, Any]:
     found = [_of(effects, *column) for column in columns]
     leading = found[0][0] if found[0] else effects[0]
-    best, against = leading.best, leading.best_effects.get("ts")
+    metric = METRICS[leading.metric]
     return {
         "family": leading.family,
-        "settings": leading.effect.settings,
-        "runs": leading.effect.runs,
-        "cells": [
-            _effect_cell(here[0].effect, METRICS[here[0].metric])
-            | {"verdict": WORDS.get(here[0].effect.verdict, here[0].effect.verdict)}
-            if here
-            else None
-            for here in found
+        "settings": count_of(leading.effect.settings, noun),
+        "runs": count_of(leading.effect.runs, "run"),
+        "cells": [_effect_cell(here[0].effect, METRICS[here[0].metric]) if here else None for here in found],
+        "best": METHODS[leading.best].label,
+        "best_cells": [
+            None if other is None else _effect_cell(other, metric, BEST_WORDS)
+            for other in map(leading.best_effects.get, ("ts", "fts"))
         ],
-        "best": METHODS[best].label,
-        "best_cell": None if against is None else _effect_cell(against, METRICS[leading.metric]),
     }
 
 
-def _effect_cell(effect: Effect, metric: Metric) -> dict[str, Any]:
+def _effect_cell(effect: Effect, metric: Metric, words: Mapping[str, str] = WORDS) -> dict[str, Any]:
     return {
         "value": effect.difference,
         "difference": _points(effect.difference, metric),
         "interval": _range(effect.interval, metric),
-        "z": format_number(effect.z, 1),
-        "wins": effect.wins,
-        "runs": effect.runs,
+        "verdict": words.get(effect.verdict, effect.verdict),
+        "detail": _clear_text(effect) if effect.verdict == MIXED else "",
+        "sign": SIGNS.get(effect.verdict, ""),
     }
+
+
+def _clear_text(effect: Effect) -> str:
+    """Return in how many runs the difference is beyond chance, either way."""
+    return f"clearly lower in {effect.clear_wins}, higher in {effect.clear_losses} of {effect.runs} runs"
 
 
 def _points(value: float, metric: Metric) -> str:
@@ -136,7 +159,7 @@ def _range(interval: Interval, metric: Metric) -> str:
     return f"{_points(interval.low, metric)} to {_points(interval.high, metric)}"
 
 
-def _use_sentence(one: Arena, effects: Iterable[FamilyEffect], noun: str) -> str:
+def _use_answer(one: Arena, effects: Iterable[FamilyEffect], noun: str) -> Answer:
     """Return which calibrator to use: the first by log-loss, if it beats TS; and what is as good."""
     best, metric = one.contestants[0], METRICS[LEADING]
     name, number = METHODS[best.method].label, len(one.contestants)
@@ -150,17 +173,22 @@ def _use_sentence(one: Arena, effects: Iterable[FamilyEffect], noun: str) -> str
     if best.comparison is not None:
         text += f"; its difference from TS is {_points(best.comparison.mean_difference, metric)}"
         if best.interval is not None:
-            text += f" (95 % interval over {noun}s {_range(best.interval, metric)})"
+            text += f" (95 % interval for a new {noun} {_range(best.interval, metric)})"
         text += f", lower on {best.comparison.wins} of {one.settings}"
-    shown = best.method == "ts" or _beats_ts(best, effects)
-    over = "No" if one.settings == 1 else f"Over all {noun}s, no"
-    text = f"Use {name}. {text}." if shown else f"{over} calibrator is shown to beat TS. {text}."
+    text += "."
     others = [METHODS[other.method].label for other in one.contestants[1:] if other.joined]
-    if one.ranking is None:
-        return text
-    if others:
-        return f"{text} Nemenyi's test does not separate it from {joined_names(others)}."
-    return f"{text} Nemenyi's test separates it from all others."
+    if one.ranking is not None:
+        text += (
+            f" Nemenyi's test does not separate it from {joined_names(others)}."
+            if others
+            else " Nemenyi's test separates it from all others."
+        )
+    if best.method == "ts":
+        short = "TS is enough."
+    else:
+        full = METHODS[best.method].name
+        short = f"Use {full}." if _beats_ts(best, effects) else "TS: no calibrator is shown to beat it."
+    return "Which calibrator?", short, text
 
 
 def _beats_ts(best: Contestant, effects: Iterable[FamilyEffect]) -> bool:
@@ -171,24 +199,55 @@ def _beats_ts(best: Contestant, effects: Iterable[FamilyEffect]) -> bool:
     return any(effect is not None and effect.verdict == LOWER for effect in found)
 
 
-def _measure_sentence(effects: Iterable[FamilyEffect], metric: str, criterion: str) -> str:
-    """Return for which losses FTS is better, worse or neither, by one metric."""
-    found = _of(effects, metric, criterion)
+def _fts_answer(found: Sequence[FamilyEffect]) -> Answer:
+    """Return whether FTS is better than TS by the leading metric, and what that depends on."""
+    verdicts = {one.effect.verdict for one in found}
+    if len(verdicts - {IDENTICAL}) > 1:
+        short = "It depends on the training loss."
+    else:
+        (verdict,) = (verdicts - {IDENTICAL}) or {IDENTICAL}
+        short = SHORT[verdict]
+    text = _verdicts_text(found)
+    return "FTS instead of TS?", short, f"{text[0].upper()}{text[1:]}"
+
+
+def _sure_answer(found: Sequence[FamilyEffect], noun: str) -> Answer:
+    """Return how many runs are behind the answer, and in how many the difference is beyond chance."""
+    total = {
+        name: sum(getattr(one.effect, name) for one in found)
+        for name in ("runs", "settings", "wins", "ties", "clear_wins", "clear_losses")
+    }
+    metric = METRICS[found[0].metric].name
+    equal = f", the same in {total['ties']}" if total["ties"] else ""
+    text = (
+        f"FTS has the lower {metric} in {total['wins']} of {count_of(total['runs'], 'run')}{equal}. Beyond "
+        f"chance over test samples it is lower in {total['clear_wins']} and higher in "
+        f"{total['clear_losses']}. Verdicts are for these {noun}s."
+    )
+    short = f"{count_of(total['settings'], noun)}, {count_of(total['runs'], 'run')}."
+    return "How sure is that?", short, text
+
+
+def _second_answer(effects: Sequence[FamilyEffect], columns: Sequence[tuple[str, str]]) -> Answer:
+    """Return what ECE says, by each criterion of the card, and whether choosing by it harms log-loss."""
+    texts = [
+        f"Chosen by {METRICS[criterion].name}, {_verdicts_text(_of(effects, metric, criterion))}"
+        for metric, criterion in columns
+        if metric == SECOND
+    ]
+    worse = [one.family for one in _of(effects, LEADING, SECOND) if one.effect.verdict == HIGHER]
+    if worse:
+        texts.append(
+            f"Chosen by {METRICS[SECOND].name}, FTS has a higher {METRICS[LEADING].name} than TS on networks "
+            f"trained with {joined_names(worse)}: choose its parameters by {METRICS[LEADING].name}."
+        )
+    return f"And by {METRICS[SECOND].name}?", "", " ".join(texts)
+
+
+def _verdicts_text(found: Sequence[FamilyEffect]) -> str:
+    """Return for which losses FTS is better, worse or neither, by one metric and criterion."""
     by_verdict = {
         verdict: [one.family for one in found if one.effect.verdict == verdict] for verdict in PHRASES
     }
     parts = [PHRASES[verdict].format(joined_names(names)) for verdict, names in by_verdict.items() if names]
-    names = f"{METRICS[metric].name} (chosen by {METRICS[criterion].name})"
-    depends = " The answer depends on the training loss." if len(parts) > 1 and metric == LEADING else ""
-    return f"By {names}, {'; '.join(parts)}.{depends}"
-
-
-def _selection_sentence(effects: Iterable[FamilyEffect]) -> str:
-    """Return for which losses FTS chosen by ECE has the higher log-loss; nothing if there are none."""
-    worse = [one.family for one in _of(effects, LEADING, SECOND) if one.effect.verdict == HIGHER]
-    if not worse:
-        return ""
-    return (
-        f"Chosen by {METRICS[SECOND].name}, FTS has a higher {METRICS[LEADING].name} than TS on networks "
-        f"trained with {joined_names(worse)}: choose its parameters by {METRICS[LEADING].name}."
-    )
+    return f"{'; '.join(parts)}."

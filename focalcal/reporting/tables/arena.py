@@ -27,8 +27,8 @@ ARENA_NOTES = (
 
 
 @table(
-    page="overview",
-    order=10,
+    section="answer",
+    order=40,
     heading="Which calibrator?",
     caption="Every calibrator, ranked by test log-loss over networks. A low ECE alone is no merit: a "
     "constant confidence has one.",

@@ -34,8 +34,8 @@ COLUMNS = (
 
 
 @table(
-    page="calibration",
-    order=76,
+    section="fits",
+    order=60,
     heading="Fits at the boundary of the search grid",
     caption="Fits with a parameter at the lowest or highest value that was searched: a sign to widen the "
     "grid.",

@@ -13,7 +13,7 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS, METRICS, Metric
 from focalcal.reporting.records.published import CELL, Published
 from focalcal.reporting.tables.table import Column, Row
-from focalcal.reporting.text import format_number, format_short
+from focalcal.reporting.text import MINUS, format_number, format_short
 from focalcal.training.appearance import GAMMA
 
 DATASET_MODEL = (Column("Dataset", "dataset", merge=True), Column("Model", "model", merge=True))
@@ -209,7 +209,7 @@ def spread_note(frame: pd.DataFrame, keys: Iterable[str]) -> str:
     counts = {count for key in keys for count in frame[f"{key}_seeds"].dropna()}
     if counts == {1}:
         return "One seed per setting (n = 1): no standard deviation can be given."
-    note = "Mean ± sample standard deviation (n - 1) over n seeds"
+    note = f"Mean ± sample standard deviation (n {MINUS} 1) over n seeds"
     return f"{note}; none is given for a setting with one seed." if 1 in counts else f"{note}."
 
 

@@ -42,7 +42,7 @@ SAMPLE_NOTES = (
 
 
 @table(
-    page="calibration",
+    section="tests",
     order=10,
     heading="Focal temperature scaling against temperature scaling",
     caption="Paired over runs: the same model, calibrated in two ways.",
@@ -100,8 +100,8 @@ def comparisons(sources: Sources) -> Table | None:
 
 
 @table(
-    page="calibration",
-    order=70,
+    section="tests",
+    order=40,
     heading="The same comparison over test samples",
     caption="How far the difference of one run would move with another test set of the same size.",
     inputs=("runs", "diagnostics"),

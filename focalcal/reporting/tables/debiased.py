@@ -10,8 +10,8 @@ from focalcal.reporting.tables.table import Column, Table
 
 
 @table(
-    page="calibration",
-    order=71,
+    section="scores",
+    order=60,
     heading="Is a model calibrated?",
     caption="Debiased calibration error of the confidence of each run, with an interval over test samples.",
     inputs=("runs", "diagnostics"),

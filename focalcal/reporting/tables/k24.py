@@ -37,8 +37,8 @@ PUBLISHED_NOTE = "K24: 5 seeds, ResNet-50; it prints one gamma per row, whatever
 
 
 @table(
-    page="calibration",
-    order=80,
+    section="paper tables",
+    order=10,
     heading="Layout of K24 Table 1",
     caption="Temperature scaling and focal temperature scaling by training loss.",
     inputs=("metrics",),

@@ -33,8 +33,8 @@ MMCE_NOTE = (
 
 
 @table(
-    page="calibration",
-    order=82,
+    section="paper tables",
+    order=20,
     heading="ECE, layout of M20 Tables 1, 4 and 7",
     caption="Before and after temperature scaling, by training loss.",
     inputs=("metrics",),
@@ -45,8 +45,8 @@ def m20_ece(sources: Sources) -> Table | None:
 
 
 @table(
-    page="calibration",
-    order=83,
+    section="paper tables",
+    order=21,
     heading="AdaECE, layout of M20 Tables 2, 5 and 8",
     caption="Before and after temperature scaling, by training loss.",
     inputs=("metrics",),
@@ -57,8 +57,8 @@ def m20_adaece(sources: Sources) -> Table | None:
 
 
 @table(
-    page="training",
-    order=70,
+    section="paper tables",
+    order=22,
     heading="Test error, layout of M20 Tables 3 and 9",
     caption="By training loss; temperature scaling does not change it.",
     inputs=("metrics",),
@@ -69,20 +69,20 @@ def m20_error(sources: Sources) -> Table | None:
 
 
 @table(
-    page="calibration",
-    order=84,
+    section="paper tables",
+    order=23,
     heading="Log-loss, layout of M20 Tables 10 and 11",
     caption="Before and after temperature scaling, by training loss.",
     inputs=("metrics",),
 )
 def m20_nll(sources: Sources) -> Table | None:
     """Return log-loss in M20's unit before and after temperature scaling."""
-    return _m20_table(sources, replace(METRICS["nll"], label="NLL", factor=100, decimals=2), "10 and 11")
+    return _m20_table(sources, replace(METRICS["nll"], label="Log-loss", factor=100, decimals=2), "10 and 11")
 
 
 @table(
-    page="calibration",
-    order=85,
+    section="paper tables",
+    order=24,
     heading="MCE, layout of M20 Tables 12 and 13",
     caption="Before and after temperature scaling, by training loss.",
     inputs=("metrics",),
@@ -93,8 +93,8 @@ def m20_mce(sources: Sources) -> Table | None:
 
 
 @table(
-    page="calibration",
-    order=86,
+    section="paper tables",
+    order=25,
     heading="Share of very confident predictions, layout of M20 Table 6",
     caption="Test samples predicted with confidence above 0.99, by training loss.",
     inputs=("metrics",),
@@ -105,8 +105,8 @@ def m20_s99_share(sources: Sources) -> Table | None:
 
 
 @table(
-    page="calibration",
-    order=87,
+    section="paper tables",
+    order=26,
     heading="Accuracy of very confident predictions, layout of M20 Table 6",
     caption="Accuracy on test samples predicted with confidence above 0.99, by training loss.",
     inputs=("metrics",),

@@ -15,8 +15,8 @@ OPTIMISM_NOTE = (
 
 
 @table(
-    page="calibration",
-    order=74,
+    section="scores",
+    order=71,
     heading="Selection optimism (validation vs test)",
     caption="The score of each chosen fit on the validation data it was chosen on, and on test data.",
     inputs=("metrics",),

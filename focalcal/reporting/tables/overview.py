@@ -27,8 +27,8 @@ PSI_NOTE = "Ψ is applied if the loss has one known gamma; for cross-entropy it 
 
 
 @table(
-    page="overview",
-    order=70,
+    section="losses",
+    order=30,
     heading="All settings at a glance",
     caption="Test scores as trained and after calibration, one row per dataset, model and training loss.",
     inputs=("metrics",),

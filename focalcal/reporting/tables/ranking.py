@@ -12,8 +12,8 @@ from focalcal.training.appearance import loss_label
 
 
 @table(
-    page="calibration",
-    order=72,
+    section="tests",
+    order=30,
     heading="Average ranks of losses and calibrators",
     caption="Rank 1 is the best score in a block (dataset, model, seed); ranks are averaged over blocks.",
     inputs=("metrics",),

@@ -69,7 +69,7 @@ LOSS_GROUP = ("dataset", "model", "loss_id")
 
 
 @table(
-    page="recovery",
+    section="recovery",
     order=70,
     heading="Distance to the true posterior",
     caption="Test error, divergence from the true class posterior and ECE of raw, temperature-scaled and "
@@ -90,7 +90,7 @@ def recovery_posterior(sources: Sources) -> Table | None:
 
 
 @table(
-    page="recovery",
+    section="recovery",
     order=76,
     heading="Distance to human label distributions",
     caption="Divergence and total variation between predictions and the labels that people gave to the same "
@@ -109,7 +109,7 @@ def recovery_human(sources: Sources) -> Table | None:
 
 
 @table(
-    page="recovery",
+    section="recovery",
     order=72,
     heading="ECE with and without Ψ in C21's paradigms",
     caption="Standard is the model as trained, TS_FL divides its logits by a temperature fitted with focal "
@@ -152,7 +152,7 @@ def recovery_paradigms(sources: Sources) -> Table | None:
 
 
 @table(
-    page="recovery",
+    section="recovery",
     order=74,
     heading="Under- and overconfident test samples",
     caption="Share of test samples that Theorem 8 calls under- or overconfident from max q alone, that Ψ "

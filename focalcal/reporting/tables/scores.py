@@ -18,8 +18,8 @@ from focalcal.training.appearance import loss_label, loss_order
 
 
 @table(
-    page="calibration",
-    order=95,
+    section="scores",
+    order=30,
     heading="All scores",
     caption="Every metric on test data for every calibrator and criterion, mean and spread over seeds.",
     inputs=("metrics",),

@@ -5,7 +5,7 @@ The frame is the CSV. Columns whose names begin with an underscore serve formats
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 import pandas as pd
@@ -13,6 +13,7 @@ import pandas as pd
 from focalcal.reporting.html import render
 
 Row = Mapping[str, Any]
+MOST_STICKY = 3
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -67,6 +68,12 @@ class Table:
     columns: tuple[Column, ...]
     group: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def sticky(self) -> int:
+        """Return how many first columns stay in sight when a reader scrolls: those of text, three at most."""
+        texts = takewhile(lambda column: not column.value, self.columns[:MOST_STICKY])
+        return max(1, sum(1 for _ in texts))
 
     def groups(self, *, merged: bool = True) -> list[list[list[Cell]]]:
         """Return the cells as people see them, by group and row.

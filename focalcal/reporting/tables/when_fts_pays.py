@@ -45,8 +45,8 @@ EFFECT_NOTES = (
 
 
 @table(
-    page="overview",
-    order=12,
+    section="answer",
+    order=20,
     heading="When does FTS pay?",
     caption="Focal temperature scaling against temperature scaling, and the best calibrator against both, by "
     "training loss, by what is measured and by what the parameters were chosen by.",

@@ -7,6 +7,7 @@
   const pages = all(".page");
   const show = (moveFocus) => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let fold = target && target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     const page = (target && target.closest(".page")) || pages[0];
     pages.forEach((other) => other.classList.toggle("current", other === page));
     all("nav a").forEach((link) => {
@@ -32,12 +33,19 @@
     if (a === "" || b === "") return (a === "") - (b === "");
     return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
   };
+  const saveBlob = (blob, name) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
   const enhance = (table) => {
     const groups = all("tbody", table).map((body) => [...body.rows]);
     const rows = groups.flat();
     if (rows.length < 2) return;
     const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
-    const state = { column: -1, direction: 1, words: [], limit: FIRST_ROWS, verdict: "" };
+    const state = { column: -1, direction: 1, words: [], limit: FIRST_ROWS, verdict: "", chosen: [] };
     const box = table.closest(".table-box");
     const tools = document.createElement("div");
     tools.className = "tools";
@@ -51,8 +59,11 @@
     const more = document.createElement("button");
     more.type = "button";
     tools.append(label, count, more);
-    if (rows.length > FEW_ROWS) box.prepend(tools);
+    label.hidden = rows.length <= FEW_ROWS;
+    box.prepend(tools);
+    // An empty cell depends on no choice.
     const keep = (row) => state.words.every((word) => texts.get(row).includes(word)) &&
+      state.chosen.every(([column, text]) => ["", text].includes(row.cells[column].textContent.trim())) &&
       (!state.verdict || row.querySelector(".badge").dataset.verdict === state.verdict);
     const choices = table.id === "table-claims" ? all(".legend button") : [];
     choices.forEach((button) => button.addEventListener("click", () => {
@@ -87,6 +98,28 @@
     input.addEventListener("input", () => { state.words = input.value.toLowerCase().split(/\s+/).filter(Boolean); draw(); });
     more.addEventListener("click", () => { state.limit = Infinity; draw(); });
     const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    const names = heads.map((head) => head.textContent.trim());
+    // What is chosen in a chart: words for columns, and the metric whose column is shown alone.
+    table.addEventListener("choose", ({ detail }) => {
+      state.chosen = Object.entries(detail).filter(([name, text]) => text !== null && names.includes(name))
+        .map(([name, text]) => [names.indexOf(name), text]);
+      const metric = names.indexOf(detail.Metric);
+      [...rows, table.tHead.rows[0]].forEach((row) => [...row.cells].forEach((cell, column) => {
+        cell.hidden = metric >= 0 && heads[column].classList.contains("n") && column !== metric;
+      }));
+      draw();
+    });
+    if (!box.parentElement.querySelector("[data-gzip]")) {
+      const save = document.createElement("button");
+      save.type = "button";
+      save.textContent = "Save CSV";
+      save.addEventListener("click", () => {
+        const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
+        const lines = [names, ...rows.map((row) => heads.map((_, column) => keyOf(row, column)))];
+        saveBlob(new Blob([lines.map((line) => line.map(quoted).join(",")).join("\n") + "\n"]), `${table.id}.csv`);
+      });
+      tools.append(save);
+    }
     heads.forEach((head, column) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -104,6 +137,59 @@
     draw();
   };
   all("table.data").forEach(enhance);
+
+  // Wide tables: first columns stay in sight, and a shade says that there is more to the right.
+  const settle = (scroll) => {
+    const table = scroll.querySelector("table");
+    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    let left = 0;
+    heads.slice(0, Number(table.dataset.sticky)).forEach((head, column) => {
+      table.style.setProperty(`--left-${column + 1}`, `${left}px`);
+      left += head.offsetWidth;
+    });
+    const rest = scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft;
+    scroll.parentElement.classList.toggle("more", rest > 2);
+  };
+  const resized = new ResizeObserver((entries) => entries.forEach((entry) => settle(entry.target)));
+  all(".scroll").forEach((scroll) => {
+    resized.observe(scroll);
+    scroll.addEventListener("scroll", () => settle(scroll), { passive: true });
+  });
+
+  // Files that stand in the report.
+  all("[data-gzip]").forEach((button) => button.addEventListener("click", async () => {
+    const bytes = Uint8Array.from(atob(button.dataset.gzip), (character) => character.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    saveBlob(await new Response(stream).blob(), button.dataset.file);
+  }));
+  all("[data-image]").forEach((button) => button.addEventListener("click", () => {
+    const image = button.closest("figure").querySelector("img");
+    const canvas = Object.assign(document.createElement("canvas"), { width: image.naturalWidth, height: image.naturalHeight });
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    canvas.toBlob((blob) => saveBlob(blob, button.dataset.image));
+  }));
+
+  // Charts: Vega draws one when it comes into view. Its choices are called like columns of its table.
+  const drawChart = async (figure) => {
+    const specification = JSON.parse(figure.querySelector("script").textContent);
+    const menus = specification.signals.filter((signal) => signal.bind);
+    const actions = { export: true, source: false, compiled: false, editor: false };
+    const { view } = await window.vegaEmbed(figure.querySelector(".canvas"), specification,
+      { mode: "vega", renderer: "svg", actions, downloadFileName: figure.id, bind: figure.querySelector(".choices") });
+    const table = document.getElementById(figure.dataset.table);
+    const choose = () => table && table.dispatchEvent(new CustomEvent("choose",
+      { detail: Object.fromEntries(menus.map((menu) => [menu.bind.name, view.signal(menu.name)])) }));
+    menus.forEach((menu) => view.addSignalListener(menu.name, choose));
+    figure.classList.add("drawn");
+    performance.mark(figure.id);
+  };
+  window.drawCharts = () => {
+    const seen = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
+      seen.unobserve(entry.target);
+      drawChart(entry.target);
+    }), { rootMargin: "2000px" });
+    all(".chart").forEach((figure) => seen.observe(figure));
+  };
 
   // Tables and figures of one dataset and model at a time; a choice for one holds for all.
   const choose = (name) => all(".dataset-models").forEach((block) => {

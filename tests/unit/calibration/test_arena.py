@@ -11,7 +11,7 @@ from focalcal.calibration.affine import LOWEST_LOG
 from focalcal.calibration.calibrators import Context, calibrator_class
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.ensemble import EnsembleTemperatureScaling, best_weights
-from focalcal.calibration.isotonic import IsotonicCalibration
+from focalcal.calibration.isotonic import IsotonicCalibration, isotonic_bends
 from focalcal.calibration.metrics import ece, nll
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.run import why_not_applicable
@@ -56,6 +56,16 @@ def test_isotonic_regression_is_that_of_scikit_learn(smoothed):
         expected = (2000 * expected + 1 / 6) / 2001
     found = IsotonicCalibration(smoothed=smoothed).fit(LOGITS, LABELS).predict_proba(TEST_LOGITS)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["like a network", *SETS])
+def test_isotonic_bends_are_those_of_scikit_learn_to_the_bit(name):
+    logits, labels = SETS.get(name, (LOGITS, LABELS))
+    for number, column in enumerate(softmax(np.asarray(logits), axis=1).astype(np.float32).T):
+        peer = IsotonicRegression(y_min=0, y_max=1).fit(column, labels == number)
+        thresholds, values = isotonic_bends(column, labels == number)
+        np.testing.assert_array_equal(thresholds, peer.X_thresholds_, strict=True)
+        np.testing.assert_array_equal(values, peer.y_thresholds_, strict=True)
 
 
 def test_isotonic_regression_without_smoothing_has_a_finite_log_loss_of_zeros():

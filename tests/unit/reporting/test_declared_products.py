@@ -15,7 +15,7 @@ from focalcal.reporting.write import build_products
 from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_sources import SETTINGS, product
 
-FACTS = {"page": "calibration", "order": 1, "heading": "H", "caption": "C", "inputs": ("metrics",)}
+FACTS = {"section": "scores", "order": 1, "heading": "H", "caption": "C", "inputs": ("metrics",)}
 TABLES = [entry for entry in PRODUCTS if entry.kind == "table"]
 
 
@@ -42,7 +42,7 @@ def test_a_wrong_key_is_an_error_that_names_the_module(tmp_path):
     [
         ("inputs", ("metric",), "metrics, runs"),
         ("scope", "model", "all, dataset and model"),
-        ("page", "x", "overview, data, training"),
+        ("section", "x", "answer, scores, tests"),
     ],
 )
 def test_an_unknown_value_is_an_error_that_names_the_module(tmp_path, fact, value, allowed):

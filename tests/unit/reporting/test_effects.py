@@ -324,15 +324,34 @@ class TestAnswer:
         )
         card = self.card(rows, frame)
         assert card["origin"] == "imported logits"
-        assert card["text"] == (
-            "Use FTS. FTS has the lowest log-loss of 3 calibrators on 1 network; its difference from TS is "
-            f"{MINUS}0.03000, lower on 1 of 1. By log-loss (chosen by log-loss), FTS is better than TS on "
-            "networks trained with Cross-entropy. By ECE (chosen by ECE), no difference is shown on networks "
-            "trained with Cross-entropy."
+        answers = {answer["question"]: (answer["short"], answer["text"]) for answer in card["answers"]}
+        assert answers["Which calibrator?"] == (
+            "Use focal temperature scaling (FTS).",
+            (
+                "FTS has the lowest log-loss of 3 calibrators on 1 network; its difference from TS is "
+                f"{MINUS}0.03000, lower on 1 of 1."
+            ),
+        )
+        assert answers["FTS instead of TS?"] == (
+            "Yes, FTS is better.",
+            "FTS is better than TS on networks trained with Cross-entropy.",
+        )
+        assert answers["How sure is that?"] == (
+            "1 network, 1 run.",
+            (
+                "FTS has the lower log-loss in 1 of 1 run. Beyond chance over test samples it is lower in 1 "
+                "and higher in 0. Verdicts are for these networks."
+            ),
+        )
+        assert answers["And by ECE?"] == (
+            "",
+            "Chosen by ECE, no difference is shown on networks trained with Cross-entropy.",
         )
         (row,) = card["rows"]
         assert row["cells"][0]["interval"] == f"{MINUS}0.04960 to {MINUS}0.01040"
         assert [cell["verdict"] for cell in row["cells"]] == ["FTS better", "no difference shown"]
+        assert (row["best"], row["settings"], row["runs"]) == ("FTS", "1 network", "1 run")
+        assert [cell and cell["verdict"] for cell in row["best_cells"]] == ["better", None]
 
     def test_the_sentence_says_what_the_answer_depends_on(self):
         rows = []
@@ -349,14 +368,16 @@ class TestAnswer:
                 for row in scores(model, {TS: 0.5, FTS: 0.49, RAW: 0.6}, loss=loss)
             ]
         )
-        text = self.card(rows, frame, published="x")["text"]
+        answers = self.card(rows, frame, published="x")["answers"]
+        text = " ".join(f"{answer['short']} {answer['text']}" for answer in answers)
         assert (
-            f"By log-loss (chosen by log-loss), FTS is better than TS on networks trained with Brier; FTS "
+            f"It depends on the training loss. FTS is better than TS on networks trained with Brier; FTS "
             f"is worse than TS on networks trained with Focal, varying {GAMMA}; no difference is shown on "
-            "networks trained with Cross-entropy. The answer depends on the training loss."
+            "networks trained with Cross-entropy."
         ) in text
+        assert "FTS has the lower log-loss in 2 of 6 runs." in text
         assert "FTS ranks first by log-loss (mean rank 1.0 of 3 calibrators over 6 networks)" in text
-        assert f"95 % interval over networks {MINUS}0.01000 to {MINUS}0.01000), lower on 6 of 6" in text
+        assert f"95 % interval for a new network {MINUS}0.01000 to {MINUS}0.01000), lower on 6 of 6" in text
         assert (
             "Chosen by ECE, FTS has a higher log-loss than TS on networks trained with Cross-entropy; Focal, "
             f"varying {GAMMA} and Brier: choose its parameters by log-loss."
@@ -368,11 +389,10 @@ class TestAnswer:
         frame = metrics_frame(
             [*scores("a", {TS: 0.5, FTS: 0.4, RAW: 0.9}), *scores("b", {TS: 0.5, FTS: 0.49, RAW: 0.4})]
         )
-        text = self.card(rows, frame)["text"]
-        assert text.startswith(
-            "Over all networks, no calibrator is shown to beat TS. FTS ranks first by log-loss (mean rank 1.5"
-        )
-        assert "Nemenyi's test does not separate it from as trained and TS." in text
+        answer = self.card(rows, frame)["answers"][0]
+        assert answer["short"] == "TS: no calibrator is shown to beat it."
+        assert answer["text"].startswith("FTS ranks first by log-loss (mean rank 1.5")
+        assert "Nemenyi's test does not separate it from as trained and TS." in answer["text"]
 
     def test_without_fts_there_is_no_card(self):
         rows = [compared("a", 0.1, 0.01, method="none")]

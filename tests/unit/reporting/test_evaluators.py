@@ -80,7 +80,7 @@ def test_exact_numbers_have_four_digits(checks):
 
 
 def test_a_check_that_was_not_computed_is_missing(checks):
-    with pytest.raises(MissingEvidence, match=r"^not run: no run has what other needs$"):
+    with pytest.raises(MissingEvidence, match=r"^not run: no run has the scores that this statement needs$"):
         evaluators.at_least(CLAIM, checks, check="other", bound=0)
 
 
@@ -223,7 +223,7 @@ def test_ratio_of_two_methods(tmp_path, bound, agrees):
 
 def test_what_was_not_run_is_missing(paradigms):
     arguments = {"column": "ece_psi_mean", "bound": 1}
-    words = "0 rows with paradigm LS, dataset d, model small, loss_id focal-1 in"
+    words = "has no row with paradigm LS, dataset d, model small, loss_id focal-1"
     with pytest.raises(MissingEvidence, match=words):
         evaluators.table_at_most(TABLE_CLAIM, paradigms, where=where(paradigm="LS"), **arguments)
     row = where(model="large", loss_id=["flsd-53"])

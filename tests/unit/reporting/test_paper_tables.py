@@ -139,7 +139,7 @@ class TestK24:
 
     def test_notes_say_what_is_shown(self, stored):
         notes = build("k24_table1", metrics=stored).notes
-        assert "Mean ± sample standard deviation (n - 1) over n seeds." in notes
+        assert "Mean ± sample standard deviation (n \N{MINUS SIGN} 1) over n seeds." in notes
         assert any(note.startswith("†1 As printed; temperature falls") for note in notes)
         assert notes[-1].startswith("K24: 5 seeds")
 
@@ -236,7 +236,7 @@ class TestM20:
     def test_log_loss_is_shown_in_m20s_unit(self, tmp_path):
         table = build("m20_nll", metrics=metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,nll,0.1234567\n"))
         assert texts(table) == [["d", "m", "ours", "1", "12.35", ""]]
-        assert table.title == "NLL (%) by training loss (layout of M20 Tables 10 and 11)"
+        assert table.title == "Log-loss (%) by training loss (layout of M20 Tables 10 and 11)"
 
     def test_tables_exist_only_for_available_scores(self, stored):
         names = ("ece", "adaece", "error", "nll", "mce", "s99_share", "s99_accuracy")

@@ -41,7 +41,7 @@ class Grid:
 
 
 def test_a_report_on_own_logits_shows_no_theory(monkeypatch):
-    monkeypatch.setattr(products, "PRODUCTS", [FIGURE, replace(FIGURE, name="errors", page="calibration")])
+    monkeypatch.setattr(products, "PRODUCTS", [FIGURE, replace(FIGURE, name="errors", section="scores")])
     layouts = [Layout(type("OwnOrNot", (Grid,), {"own_logits_only": own})()) for own in (False, True)]
     assert [[product.name for product in layout.reported()] for layout in layouts] == [
         ["curve", "errors"],
@@ -75,7 +75,7 @@ def test_the_snakefile_learns_all_products_without_heavy_imports():
 
 @pytest.mark.parametrize(
     ("change", "named"),
-    [({"inputs": ("metrics", "moon")}, "moon"), ({"scope": "galaxy"}, "galaxy"), ({"page": "x"}, "'x'")],
+    [({"inputs": ("metrics", "moon")}, "moon"), ({"scope": "galaxy"}, "galaxy"), ({"section": "x"}, "'x'")],
 )
 def test_a_declaration_that_names_something_unknown_is_refused(change, named):
     with pytest.raises(ValueError, match=rf"figures/x\.py: curve declares .*{named}.*; allowed:"):
@@ -167,7 +167,7 @@ def test_every_input_is_a_file_of_the_results_folder():
 
 
 @pytest.mark.parametrize(
-    ("page", "stage"), [("theory", "theory"), ("recovery", "recovery"), ("overview", "reporting")]
+    ("section", "stage"), [("theory", "theory"), ("recovery", "recovery"), ("answer", "reporting")]
 )
-def test_the_stage_of_a_product_is_that_of_its_page(page, stage):
-    assert replace(FIGURE, page=page).stage == stage
+def test_the_stage_of_a_product_is_that_of_its_section(section, stage):
+    assert replace(FIGURE, section=section).stage == stage

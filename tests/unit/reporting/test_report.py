@@ -1,3 +1,5 @@
+import base64
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -8,7 +10,7 @@ from PIL import Image
 
 from focalcal.reporting import products
 from focalcal.reporting.html import TEMPLATES
-from focalcal.reporting.products import PAGES, PRODUCTS, Layout, Product
+from focalcal.reporting.products import PAGES, PRODUCTS, SECTIONS, Layout, Product
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.report.contents import read_contents, report_html
 from focalcal.reporting.text import format_duration
@@ -26,6 +28,12 @@ BLOCKS = [
 ]
 SETTINGS = {"metric": "ece", "criterion": "ece"}
 EVIDENCE = "results/tables/late.csv, results/figures/each, results/theory/a.csv, results/tables/other.csv"
+CHART = {
+    "data": {"values": [{"a": 1}]},
+    "params": [{"name": "p", "bind": {"input": "select", "options": ["</script>"]}}],
+    "mark": "point",
+    "encoding": {"x": {"field": "a", "type": "quantitative"}},
+}
 CLAIM = {
     "id": "k24-x",
     "source": "K24 Sec. 1",
@@ -39,14 +47,17 @@ CLAIM = {
 }
 
 
-def product(name, kind="table", page="calibration", order=1, **facts):
-    return Product(name, kind, "m.py", page, order, f"Heading of {name}", f"Caption of {name}.", (), **facts)
+def product(name, kind="table", section="scores", order=1, **facts):
+    return Product(
+        name, kind, "m.py", section, order, f"Heading of {name}", f"Caption of {name}.", (), **facts
+    )
 
 
 MADE = [
     product("late", order=30),
     product("each", "figure", order=20, scope="dataset and model"),
     product("early", "figure", order=10),
+    product("live", "chart", order=25, unfolded=True, table="late"),
     product("elsewhere", "figure", "theory"),
     product("unmade", when="human labels"),
 ]
@@ -64,6 +75,12 @@ def made(tmp_path_factory):
     folder.write_runs()
     for name in ("tables/late", "tables/unmade"):
         (folder.results / f"{name}.html").write_text(f"<table><tr><td>{name} &lt;i&gt;</td></tr></table>")
+        for suffix in ("csv", "tex"):
+            (folder.results / f"{name}.{suffix}").write_text(f"{suffix} of {name}")
+    (folder.results / "charts").mkdir()
+    (folder.results / "charts" / "live.json").write_text(json.dumps(CHART))
+    (folder.results / "theory").mkdir()
+    (folder.results / "theory" / "a.csv").write_text("gamma,bound\n1,<2>\n")
     for name in ("each/gauss-3/mlp", "each/gone/mlp", "early", "elsewhere", "gone", "data/gone"):
         path = folder.results / "figures" / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,14 +105,20 @@ def test_report_of_a_small_folder(made):
 
 def test_products_stand_on_their_pages_in_order(made):
     contents = contents_of(made)
-    names = {page: [block.product.name for block in blocks] for page, blocks in contents.blocks.items()}
-    assert list(names) == list(PAGES)
-    assert names["calibration"] == ["early", "each", "late"]
+    names = {name: [block.product.name for block in blocks] for name, blocks in contents.blocks.items()}
+    assert list(names) == list(SECTIONS)
+    assert names["scores"] == ["early", "each", "live", "late"]
     assert names["theory"] == ["elsewhere"]
-    assert not any(names[page] for page in PAGES if page not in {"calibration", "theory"})
+    assert not any(names[section] for section in SECTIONS if section not in {"scores", "theory"})
     text = report_html(contents)
-    anchors = re.findall(r'<h3 id="calibration-(.*?)"', text)
-    assert anchors == ["figure-early", "figure-each", "table-late"]
+    anchors = re.findall(r'<details class="block" id="((?:table|figure|chart)s/.*?)"( open)?>', text)
+    assert anchors == [
+        ("figures/early", ""),
+        ("figures/each", ""),
+        ("charts/live", " open"),
+        ("tables/late", ""),
+        ("figures/elsewhere", ""),
+    ]
     assert "Caption of late." in text
     assert "unmade" not in text
 
@@ -114,11 +137,32 @@ def test_tables_are_shown_as_they_were_written(made):
 def test_evidence_leads_to_where_it_is_shown(made):
     (claim,) = contents_of(made).claims
     files = EVIDENCE.split(", ")
-    anchors = ["calibration-table-late", "calibration-figure-each", "theory", None]
+    anchors = ["tables/late", "figures/each", "theory/a", None]
     assert claim["evidence"] == list(zip(files, anchors, strict=True))
     text = report_html(contents_of(made))
-    assert '<a href="#calibration-table-late"><code>results/tables/late.csv</code></a>' in text
-    assert "<code>results/tables/other.csv</code></td>" in text
+    assert '<a href="#tables/late">late.csv</a>' in text
+    assert '<a href="#theory/a">a.csv</a>, other.csv</td>' in text
+    assert '<details class="block" id="theory/a">' in text
+    assert "<tr><td>1</td><td>&lt;2&gt;</td></tr>" in text
+
+
+def test_files_can_be_saved_from_within_the_report(made):
+    text = report_html(contents_of(made))
+    saved = dict(re.findall(r'data-file="(.*?)" data-gzip="(.*?)"', text))
+    assert {"late.csv", "late.tex", "claims.csv", "runs.csv", "a.csv"} <= saved.keys()
+    assert gzip.decompress(base64.b64decode(saved["late.tex"])) == b"tex of tables/late"
+    assert 'data-image="early.png"' in text
+
+
+def test_a_chart_stands_in_the_report_with_its_table_and_what_draws_it(made):
+    text = report_html(contents_of(made))
+    specification = json.loads(re.search(r'<script type="application/json">(.*?)</script>', text)[1])
+    assert specification["signals"][-1]["bind"]["options"] == ["</script>"]
+    assert specification["marks"]
+    assert 'data-table="table-late"' in text
+    assert '<a href="#tables/late">the table of these numbers</a>' in text
+    assert "window.vegaEmbed" in text
+    assert text.count("<script") == text.count("</script>") == 3
 
 
 def test_verdicts_are_read_without_colour(made):
@@ -237,10 +281,18 @@ def test_every_product_has_a_caption():
         assert declared.caption.endswith(".")
 
 
-def test_a_product_on_no_page_is_refused():
-    with pytest.raises(ValueError, match=r"m\.py: x declares 'home'; allowed: overview, data,"):
-        product("x", page="home")
+def test_a_product_in_no_section_is_refused():
+    with pytest.raises(ValueError, match=r"m\.py: x declares 'home'; allowed: answer, scores,"):
+        product("x", section="home")
 
 
 def test_every_page_has_a_template():
     assert {path.stem for path in (TEMPLATES / "pages").iterdir()} == set(PAGES)
+    assert {section.page for section in SECTIONS.values()} == set(PAGES)
+
+
+def test_the_table_of_every_chart_is_there():
+    tables = {declared.name for declared in PRODUCTS if declared.kind == "table"}
+    charts = [declared for declared in PRODUCTS if declared.kind == "chart"]
+    assert len(charts) > 3
+    assert {declared.table for declared in charts} <= tables

@@ -26,7 +26,13 @@ def test_an_environment_has_the_pins_of_requirements(path):
     assert pins.items() <= PINS.items()
 
 
-IMPORTED_AS = {"PIL": "pillow", "flint": "python-flint", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+IMPORTED_AS = {
+    "PIL": "pillow",
+    "flint": "python-flint",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+    "vl_convert": "vl-convert-python",
+}
 """Packages whose import has another name."""
 RULE = re.compile(r"^rule (\w+):\n(.*?)(?=^rule |^def |\Z)", re.MULTILINE | re.DOTALL)
 

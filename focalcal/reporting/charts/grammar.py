@@ -1,0 +1,93 @@
+"""What all charts share: Vega-Lite through Altair, data as compact CSV, and choices that filter them.
+
+Charts hold the words that tables show, so that a choice such as `Dataset: cifar10` filters both: it is called
+like the column that it filters.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from focalcal.calibration.catalogue import METHODS
+from focalcal.reporting.figures.style import GREY, PALETTE, styles_of_losses
+from focalcal.reporting.products import Product
+from focalcal.training.appearance import loss_label
+
+VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+"""The version of Vega-Lite that the specifications are written in, which the report must carry."""
+ROW_PIXELS = 19
+CONFIG = {
+    "background": "transparent",
+    "font": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif",
+    "view": {"stroke": None},
+    "axis": {"labelFontSize": 12, "titleFontSize": 12, "labelLimit": 260, "gridColor": "#DDDDDD"},
+    "axisY": {"domain": False, "ticks": False, "grid": True, "labelPadding": 8},
+    "legend": {"orient": "bottom", "columns": 5, "labelFontSize": 12, "titleFontSize": 12, "labelLimit": 220},
+    "title": {"anchor": "start", "fontSize": 13, "offset": 10},
+}
+Chart = alt.Chart | alt.LayerChart
+
+
+def inline_data(frame: pd.DataFrame, numbers: Iterable[str]) -> alt.InlineData:
+    """Return the rows of a frame as CSV with six digits; `numbers` names the columns read as numbers."""
+    text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    parse = dict.fromkeys((*numbers, "n"), "number")
+    return alt.InlineData(values=text, format=alt.CsvDataFormat(type="csv", parse=parse))
+
+
+def choice(column: str, values: Iterable[str], first: str | None = None) -> alt.Parameter:
+    """Return a menu of the values of a column; without `first`, all of them is the first choice."""
+    options = list(dict.fromkeys(values))
+    everything = [] if first else [None]
+    labels = ["all"] * len(everything) + options
+    menu = alt.binding_select(options=everything + options, labels=labels, name=column)
+    return alt.param(name=_identifier(column), bind=menu, value=first if first in options else None)
+
+
+def chosen(parameter: alt.Parameter, column: str) -> str:
+    """Return the expression that keeps rows of the chosen value; all, if none is chosen."""
+    return f"{parameter.name} == null || datum[{json.dumps(column)}] == {parameter.name}"
+
+
+def loss_colors(losses: Iterable[str]) -> alt.Scale:
+    """Return the colours of training losses by their labels, the same as in figures."""
+    styles = styles_of_losses(losses)
+    return alt.Scale(domain=[loss_label(loss) for loss in styles], range=[s.color for s in styles.values()])
+
+
+def zero_line() -> alt.Chart:
+    """Return the line at 0 of a chart of differences."""
+    return alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=GREY).encode(x=alt.datum(0))
+
+
+def method_colors() -> alt.Scale:
+    """Return the colours of calibrators by their labels, the same as in figures."""
+    return alt.Scale(
+        domain=[method.label for method in METHODS.values()],
+        range=[PALETTE[method.color] for method in METHODS.values()],
+    )
+
+
+def to_json(chart: Chart, product: Product) -> str:
+    """Return the chart as a Vega-Lite specification that fills the width it is given."""
+    fitting = alt.AutoSizeParams(type="fit-x", contains="padding")
+    chart = chart.properties(width="container", autosize=fitting, description=product.caption)
+    made = chart.to_dict()
+    made.pop("$schema")
+    return json.dumps({**made, "config": CONFIG}, ensure_ascii=False, separators=(",", ":"))
+
+
+def tooltip(*columns: str, **formats: str) -> list[Any]:
+    """Return what hovering shows: texts as they are, and numbers by their format."""
+    shown = [alt.Tooltip(field=column, type="nominal") for column in columns]
+    return shown + [
+        alt.Tooltip(field=name, type="quantitative", format=text) for name, text in formats.items()
+    ]
+
+
+def _identifier(column: str) -> str:
+    return re.sub(r"\W+", "_", column.lower())
