@@ -19,8 +19,8 @@ SIDE_STYLES = {
 
 
 @figure(
-    page="calibration",
-    order=6,
+    section="fits",
+    order=2,
     heading="Before and after the recommended calibrator",
     caption="Accuracy against confidence on test data, as trained and after the recommended calibrator, one "
     "diagram per training loss, n seeds pooled. Bands: 95 % bootstrap interval over the test samples of one "

@@ -33,8 +33,9 @@ NOTES = (
 
 
 @table(
-    page="calibration",
-    order=5,
+    section="fits",
+    unfolded=True,
+    order=1,
     heading="What to use",
     caption="The recommended calibrator of each run, saved in results/recommended, with its gain on test "
     "data.",
