@@ -62,7 +62,7 @@ def _recommend(arguments: argparse.Namespace) -> None:
     try:
         from focalcal.calibration.imports import import_logits  # noqa: PLC0415
         from focalcal.reporting.figures.before_after import draw_before_after  # noqa: PLC0415
-        from focalcal.reporting.figures.style import house_style, save_figure  # noqa: PLC0415
+        from focalcal.reporting.figures.style import house_style, write_figure  # noqa: PLC0415
     except ImportError as error:
         raise UserError(
             f"this command needs the package {error.name!r}; install what it needs with: "
@@ -92,7 +92,7 @@ def _recommend(arguments: argparse.Namespace) -> None:
     with house_style():
         drawn = draw_before_after({use_text(found.details["method"]): [found.details["reliability"]]}, "")
         drawn.suptitle(arguments.file.stem)
-        save_figure(drawn, [figure])
+        write_figure(drawn, [figure])
     print(summary_text(found.details, str(output)), end="")
     print(f"\nWritten: {output}, {figure}")
 

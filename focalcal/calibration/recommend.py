@@ -65,7 +65,7 @@ def recommend(logits: RunLogits, spec: Mapping[str, Any]) -> Recommendation:
             skipped.append({"method": method, "reason": f"no fit was found: {error}"})
     names = list(fitted)
     losses = np.array([held_out[name] for name in names])
-    sizes = [parameter_count(calibrator) for calibrator in fitted.values()]
+    sizes = [fitted_size(calibrator) for calibrator in fitted.values()]
     means, errors = losses.mean(axis=1), difference_errors(losses)
     chosen = choose(means, errors, sizes)
     shares = _shares(losses, errors, sizes)
@@ -127,7 +127,7 @@ def considered(
     return candidates, skipped
 
 
-def parameter_count(calibrator: Calibrator) -> int:
+def fitted_size(calibrator: Calibrator) -> int:
     """Return the number of fitted parameters of a fitted calibrator."""
     record = calibrator.to_record()
     fixed = METHODS[record["method"]].fixed

@@ -78,7 +78,7 @@ def check_extensions(kind: str, built_in: Collection[str], root: Path = CHECKOUT
 def load_extension(kind: str, name: str, root: Path = CHECKOUT) -> Any:
     """Return what an extension defines: its function, or its class if it is a calibrator."""
     file = extension_file(kind, name)
-    module = _module(root / file)
+    module = _run_file(root / file)
     if kind in _FUNCTIONS:
         found = {_FUNCTIONS[kind]: getattr(module, _FUNCTIONS[kind], None)}
         found = {key: value for key, value in found.items() if callable(value)}
@@ -122,7 +122,7 @@ def _defined(tree: ast.Module, kind: str) -> list[str]:
 
 
 @functools.cache
-def _module(file: Path) -> Any:
+def _run_file(file: Path) -> Any:
     """Return the module of a file, run once."""
     if not file.is_file():
         raise UserError(f"{file} does not exist; allowed: an existing file; add it (docs/extend.md)")

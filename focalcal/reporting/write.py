@@ -38,7 +38,7 @@ def _write_figure(product: Product, sources: Sources, stem: Path) -> None:
 
     with style.house_style():
         drawn = product.build(sources) or style.message_figure("No available run has what this figure shows.")
-        style.save_figure(drawn, [Path(f"{stem}.png"), Path(f"{stem}.pdf")])
+        style.write_figure(drawn, [Path(f"{stem}.png"), Path(f"{stem}.pdf")])
 
 
 def _write_chart(product: Product, sources: Sources, stem: Path) -> None:

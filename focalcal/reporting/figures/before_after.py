@@ -20,7 +20,7 @@ SIDE_STYLES = {
 
 @figure(
     section="fits",
-    order=6,
+    order=2,
     heading="Before and after the recommended calibrator",
     caption="Accuracy against confidence on test data, as trained and after the recommended calibrator, one "
     "diagram per training loss, n seeds pooled. Bands: 95 % bootstrap interval over the test samples of one "

@@ -203,7 +203,7 @@ def _plain_locator(low: float, high: float, smallest: float) -> Locator:
     return SymmetricalLogLocator(base=10, linthresh=smallest, subs=digits)
 
 
-def save_figure(figure: Figure, paths: Sequence[Path]) -> None:
+def write_figure(figure: Figure, paths: Sequence[Path]) -> None:
     """Write the figure to each path, in the format of its suffix, with the same bytes for the same figure."""
     for path in paths:
         metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}

@@ -34,8 +34,8 @@ NOTES = (
 
 @table(
     section="fits",
-    order=4,
     unfolded=True,
+    order=1,
     heading="What to use",
     caption="The recommended calibrator of each run, saved in results/recommended, with its gain on test "
     "data.",

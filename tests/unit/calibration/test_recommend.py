@@ -11,7 +11,7 @@ from focalcal.calibration.recommend import (
     choose,
     considered,
     difference_errors,
-    parameter_count,
+    fitted_size,
     recommend,
     stratified_folds,
 )
@@ -140,7 +140,7 @@ def test_folds_share_each_class_evenly():
 def test_the_complexity_of_a_method_is_its_number_of_fitted_parameters(method, expected):
     context = Context("nll", 2.0, (-0.5, 0.5), np.arange(1, 41) / 10)
     fit = calibrator_class(method).from_context(context).fit(*like_a_network(120, 5))
-    assert parameter_count(fit) == expected
+    assert fitted_size(fit) == expected
 
 
 def test_what_is_not_considered_has_a_reason():

@@ -30,7 +30,7 @@ def write(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         # As in a new process.
-        extensions._module.cache_clear()
+        extensions._run_file.cache_clear()
         codehash._module.cache_clear()
         return tmp_path
 

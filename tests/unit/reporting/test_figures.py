@@ -82,7 +82,7 @@ def test_files_are_the_same_bytes_each_time(tmp_path):
     contents = []
     for _ in range(2):
         with style.house_style():
-            style.save_figure(style.message_figure("nothing"), paths)
+            style.write_figure(style.message_figure("nothing"), paths)
         contents.append([path.read_bytes() for path in paths])
     assert contents[0] == contents[1]
 

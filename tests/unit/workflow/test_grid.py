@@ -86,7 +86,7 @@ def test_only_without_trained_runs_are_own_logits_all_there_is(tmp_path, trained
     config = merged_config()
     (tmp_path / "logits.npz").touch()
     entry = {"path": str(tmp_path / "logits.npz"), "dataset": "d", "model": "m", "loss": "ce", "seed": 1}
-    config.update(runs=config["runs"] if trained else [], logits={"mine": entry})
+    config.update(runs=config["runs"] if trained else [], published=[], logits={"mine": entry})
     assert build_grid(config, ROOT).own_logits_only is own_only
 
 
