@@ -1,10 +1,10 @@
 """Focal temperature scaling without a grid: the NLL minimised over a rectangle of (gamma, log T).
 
 The NLL is smooth in both parameters, but its valley is narrow and slanted (gamma and T nearly trade off, K24
-Fig. 8) and can have several local minima along it. So: a coarse grid finds the valley, a finer one along it
-finds the basins, and from the best of them Newton steps, confined to a trust region, go to the bottom.
-Derivatives are central differences on a 3 x 3 stencil, which costs three passes over the logits because one
-pass serves all gammas at a temperature.
+Fig. 8) and can have several local minima along it. So: a coarse grid finds the valley, three temperatures
+across it at each gamma find the basins, and from the best of them Newton steps, confined to a trust region,
+go to the bottom. Derivatives are central differences on a 3 x 3 stencil, which costs three passes over the
+logits because one pass serves all gammas at a temperature.
 """
 
 import math
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from focalcal.calibration.catalogue import NARROWEST_RANGE
 from focalcal.calibration.objective import Objective
 
-GAMMAS = 16
+GAMMAS = 8
 COARSE_TEMPERATURES = 12
-FINE_TEMPERATURES = 24
+FINE_TEMPERATURES = 3
 LARGEST_START_COUNT = 3
 STENCIL_STEP = NARROWEST_RANGE / 4
 """3e-4: differences of the NLL, rounded to 1e-15, give slopes to 1e-11 and curvatures to 1e-8."""
@@ -55,7 +55,9 @@ def minimise(
     point, converged = min(bottoms, key=lambda bottom: bottom[0])[1:]
     if not converged:
         raise FloatingPointError(f"the NLL's minimum was not reached in {LARGEST_STEP_COUNT} Newton steps")
-    gamma, temperature = float(point[0]), float(np.clip(math.exp(point[1]), *temperature_range))
+    # Rounding of the logarithm must not hide that the search stopped at a boundary.
+    gamma, found = float(point[0]), math.exp(point[1])
+    temperature = next((end for end in temperature_range if math.isclose(found, end, rel_tol=1e-14)), found)
     nll = float(counted.nll(np.array([gamma]), np.log([temperature]))[0, 0])
     return Minimum(gamma, temperature, nll, counted.evaluations)
 
@@ -71,15 +73,22 @@ class _Counted:
         self.evaluations += len(gammas) * len(logs)
         return self.objective.nll(gammas, np.exp(logs))
 
+    def nll_of_rows(self, gammas: NDArray, logs: NDArray) -> NDArray:
+        """Return the NLL at each gamma (g,) and its own log-temperatures (g, t)."""
+        self.evaluations += logs.size
+        every = np.repeat(gammas, logs.shape[1])
+        return self.objective.points(every, np.exp(logs.ravel()))["nll"].reshape(logs.shape)
+
 
 def _starts(counted: _Counted, low: NDArray, high: NDArray) -> list[NDArray]:
     """Return the best local minima, over gamma, of the NLL at each gamma's best temperature."""
     gammas = low[0] + (high[0] - low[0]) * np.linspace(0.0, 1.0, GAMMAS) ** 2
     coarse = np.linspace(low[1], high[1], COARSE_TEMPERATURES)
-    best = coarse[np.argmin(counted.nll(gammas, coarse), axis=1)]
-    width = coarse[1] - coarse[0]
-    fine = np.linspace(max(best.min() - width, low[1]), min(best.max() + width, high[1]), FINE_TEMPERATURES)
-    logs, profile = _parabola_minima(fine, counted.nll(gammas, fine))
+    rough, _ = _parabola_minima(np.tile(coarse, (GAMMAS, 1)), counted.nll(gammas, coarse))
+    half = (coarse[1] - coarse[0]) / 2
+    across = np.linspace(-half, half, FINE_TEMPERATURES)
+    fine = np.clip(rough, low[1] + half, high[1] - half)[:, None] + across
+    logs, profile = _parabola_minima(fine, counted.nll_of_rows(gammas, fine))
     padded = np.pad(profile, 1, constant_values=np.inf)
     minima = np.flatnonzero((profile <= padded[:-2]) & (profile <= padded[2:]))
     chosen = minima[np.argsort(profile[minima], kind="stable")][:LARGEST_START_COUNT]
@@ -87,14 +96,18 @@ def _starts(counted: _Counted, low: NDArray, high: NDArray) -> list[NDArray]:
 
 
 def _parabola_minima(x: NDArray, rows: NDArray) -> tuple[NDArray, NDArray]:
-    """Return position and value of each row's minimum, by the parabola through its lowest three points."""
-    middle = np.clip(np.argmin(rows, axis=1), 1, len(x) - 2)
-    left, centre, right = (np.take_along_axis(rows, (middle + i)[:, None], 1)[:, 0] for i in (-1, 0, 1))
+    """Return position and value of each row's minimum, by the parabola through its lowest three points.
+
+    `x` and `rows` are (g, t), each row of `x` equally spaced.
+    """
+    middle = np.clip(np.argmin(rows, axis=1), 1, x.shape[1] - 2)[:, None]
+    left, centre, right = (np.take_along_axis(rows, middle + i, 1)[:, 0] for i in (-1, 0, 1))
     slope, curvature = (right - left) / 2, left - 2 * centre + right
     shift = np.clip(-slope / np.where(curvature > 0, curvature, np.inf), -1.0, 1.0)
     # Without a minimum inside, the lower of the two boundaries.
     shift = np.where(curvature > 0, shift, np.where(left < right, -1.0, 1.0))
-    return x[middle] + shift * (x[1] - x[0]), centre + shift * (slope + shift * curvature / 2)
+    position = np.take_along_axis(x, middle, 1)[:, 0] + shift * (x[:, 1] - x[:, 0])
+    return position, centre + shift * (slope + shift * curvature / 2)
 
 
 def _descend(counted: _Counted, point: NDArray, low: NDArray, high: NDArray) -> tuple[float, NDArray, bool]:

@@ -390,7 +390,12 @@ def inner_edges(bins: int) -> NDArray[np.float64]:
 
 def width_index(values: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
     """Return the number of the bin of equal width, `(low, high]`, of each value."""
-    return np.searchsorted(inner_edges(bins), values, side="left")
+    edges = inner_edges(bins)
+    index = np.zeros(values.shape, dtype=np.int64)
+    # Most probabilities are in the first bin where there are many classes.
+    above = values > (edges[0] if bins > 1 else np.inf)
+    index[above] = np.searchsorted(edges, values[above], side="left")
+    return index
 
 
 def reliability_bins(

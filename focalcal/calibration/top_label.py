@@ -10,7 +10,6 @@ from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.catalogue import SMALLEST_TEMPERATURE, calibrator
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.search import LOG_TEMPERATURE_ERROR, Fit
-from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import row_blocks
 
 COARSE_STEPS = 24
@@ -104,14 +103,17 @@ def top_versus_all_loss(logits: NDArray[np.float64], labels: NDArray[np.int64], 
     """Return the mean log-loss of `the top class is the label` for the confidence at a temperature."""
     total = 0.0
     for block in row_blocks(*logits.shape):
-        logs = log_psi(logits[block], 0.0, temperature)
-        rows = np.arange(len(logs))
+        rows = np.arange(len(logits[block]))
         top = logits[block].argmax(axis=1)
-        of_top = logs[rows, top]
-        logs[rows, top] = -np.inf
+        rest = logits[block] / temperature
+        of_top = rest[rows, top]
+        rest[rows, top] = -np.inf
         # 1 - confidence is summed, not subtracted: it stays positive where the confidence rounds to 1.
-        highest = logs.max(axis=1)
+        highest = rest.max(axis=1)
+        rest -= highest[:, None]
         with np.errstate(under="ignore"):
-            of_rest = highest + np.log(np.exp(logs - highest[:, None]).sum(axis=1))
-        total -= float(np.sum(np.where(top == labels[block], of_top, of_rest)))
+            np.exp(rest, out=rest)
+            log_odds = highest - of_top + np.log(np.einsum("ij->i", rest))
+            log_total = np.logaddexp(0.0, log_odds)
+        total += float(np.sum(np.where(top == labels[block], log_total, log_total - log_odds)))
     return total / len(labels)

@@ -25,6 +25,7 @@ CONFIG = {
     "font": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif",
     "view": {"stroke": None},
     "axis": {"labelFontSize": 12, "titleFontSize": 12, "labelLimit": 260, "gridColor": "#DDDDDD"},
+    "axisX": {"labelOverlap": "greedy", "labelSeparation": 8},
     "axisY": {"domain": False, "ticks": False, "grid": True, "labelPadding": 8},
     "legend": {"orient": "bottom", "columns": 5, "labelFontSize": 12, "titleFontSize": 12, "labelLimit": 220},
     "title": {"anchor": "start", "fontSize": 13, "offset": 10},

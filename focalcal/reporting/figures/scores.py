@@ -47,7 +47,6 @@ OPTIMISM_METHODS = ("ts", "fts", "fts-line")
     caption="Test score by training loss. Points are means over n seeds, bars one standard deviation. Open "
     "markers are values that a paper prints for the same network, loss and calibrator.",
     inputs=("metrics",),
-    unfolded=True,
 )
 def calibration_error(sources: Sources) -> Figure | None:
     """Return the score of every loss and calibrator, one panel per dataset and model."""

@@ -196,6 +196,8 @@ def test_continuous_search_records_the_boundaries_it_stopped_at():
     assert (point(fit)[1], fit.boundaries["temperature"]) == (0.5, "low")
     assert fit.boundaries.get("gamma", "high") == "high"
     assert fit.score <= Objective(logits, labels).nll([1.0], [0.5])[0, 0] + 1e-12
+    fit = search.continuous_search(Objective(*SETS["flat"]), "nll", (-0.5, 5.0), np.array([0.01, 5.0]))
+    assert (point(fit)[1], fit.boundaries) == (0.01, {"temperature": "low"})
 
 
 def test_continuous_search_refuses_criteria_that_are_not_smooth():
