@@ -93,8 +93,7 @@ def _recommend(arguments: argparse.Namespace) -> None:
         drawn = draw_before_after({use_text(found.details["method"]): [found.details["reliability"]]}, "")
         drawn.suptitle(arguments.file.stem)
         write_figure(drawn, [figure])
-    print(summary_text(found.details, str(output)), end="")
-    print(f"\nWritten: {output}, {figure}")
+    print(f"{summary_text(found.details, str(output))}\nWritten: {output}, {figure}")
 
 
 if __name__ == "__main__":

@@ -42,19 +42,7 @@ class Minimum:
 def minimise(
     objective: Objective, gamma_range: Sequence[float], temperature_range: Sequence[float]
 ) -> Minimum:
-    """Return the smallest NLL over a rectangle of gammas and temperatures, neither range empty.
-
-    It is found once for each objective: several calibrators start there.
-    """
-    key = (tuple(gamma_range), tuple(temperature_range))
-    if key not in objective.minima:
-        objective.minima[key] = _minimum_in(objective, *key)
-    return objective.minima[key]
-
-
-def _minimum_in(
-    objective: Objective, gamma_range: Sequence[float], temperature_range: Sequence[float]
-) -> Minimum:
+    """Return the smallest NLL over a rectangle of gammas and temperatures, neither range empty."""
     low = np.array([gamma_range[0], math.log(temperature_range[0])])
     high = np.array([gamma_range[1], math.log(temperature_range[1])])
     if not np.all(high - low > NARROWEST_RANGE):

@@ -48,8 +48,6 @@ class Objective:
         self.threads = default_threads() if threads is None else threads
         self._samples = _sorted_samples(self.logits, self.labels)
         self._binning = _binning(len(self.labels), bins, adaece)
-        self.minima: dict = {}
-        """What `continuous.minimise` found, by its ranges."""
         self._rows: dict[tuple[float, bytes], NDArray[np.float64]] = {}
         self._losses: dict[tuple[float, bytes], NDArray[np.float64]] = {}
         self._mapped: dict[float, Objective] = {}

@@ -23,9 +23,7 @@ from focalcal.calibration.metrics import Predictions, metric_value, reliability_
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.run import context_of, why_not_applicable
 
-FOLDS, FOLDS_OF_MANY = 4, 3
-"""Number of folds; the smaller one above `MANY_CLASSES`, where fits cost more."""
-MANY_CLASSES = 50
+FOLDS = 4
 RESAMPLES = 500
 """Bootstrap draws of validation samples that tell how sure the choice is."""
 LEAVE = "none"
@@ -163,10 +161,7 @@ def choose(means: Array, errors: Array, sizes: Sequence[int]) -> int:
 
 def _folds(whole: Objective) -> list[tuple[Objective, NDArray[np.bool_]]]:
     """Return for each fold the objective of the other folds, and which samples it holds out."""
-    samples, classes = whole.logits.shape
-    fold_of = stratified_folds(
-        whole.labels, min(FOLDS if classes <= MANY_CLASSES else FOLDS_OF_MANY, samples)
-    )
+    fold_of = stratified_folds(whole.labels, min(FOLDS, len(whole.labels)))
     return [
         (Objective(whole.logits[fold_of != fold], whole.labels[fold_of != fold]), fold_of == fold)
         for fold in range(int(fold_of.max()) + 1)
