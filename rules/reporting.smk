@@ -375,7 +375,7 @@ rule claims:
         table=report(
             "results/tables/claims.csv",
             caption="../report/claims.rst",
-            category="Claims",
+            category=products.PAGES["papers"],
         ),
         readable="results/tables/claims.md",
     log:

@@ -54,7 +54,7 @@ PAGES = {
 """The pages of the report, one per question, with their titles."""
 
 
-class Section(NamedTuple):
+class PageSection(NamedTuple):
     """A part of a page with its heading."""
 
     page: str
@@ -62,15 +62,15 @@ class Section(NamedTuple):
 
 
 SECTIONS = {
-    "answer": Section("calibrator", "The evidence"),
-    "scores": Section("calibrator", "Every score"),
-    "tests": Section("calibrator", "Tests over all runs"),
-    "losses": Section("loss", "Losses compared"),
-    "training": Section("loss", "While training"),
-    "theory": Section("papers", "Theory"),
-    "recovery": Section("papers", "Posterior recovery with Ψ"),
-    "paper tables": Section("papers", "Our numbers in the papers' tables"),
-    "fits": Section("run", "What the calibrators did"),
+    "answer": PageSection("calibrator", "The evidence"),
+    "scores": PageSection("calibrator", "Every score"),
+    "tests": PageSection("calibrator", "Tests over all runs"),
+    "losses": PageSection("loss", "Losses compared"),
+    "training": PageSection("loss", "While training"),
+    "theory": PageSection("papers", "Theory"),
+    "recovery": PageSection("papers", "Posterior recovery with Ψ"),
+    "paper tables": PageSection("papers", "Our numbers in the papers' tables"),
+    "fits": PageSection("run", "What the calibrators did"),
 }
 """Where products stand: the sections of all pages, in the order of the report."""
 SCOPES = ("all", "dataset and model")
