@@ -20,7 +20,7 @@ from focalcal.workflow.provenance import ROOT
 
 RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md")
 TABLES = tuple(made.name for made in PRODUCTS if made.kind == "table" and made.stage == "reporting")
-FIGURES = ("calibration_error",)
+FIGURES = ("forest", "calibration_error")
 DATASET_MODEL_FIGURES = ("reliability", "temperature", "relation", "training")
 SUMMARY = (
     *("status", "message", "seed", "device", "threads", "epochs", "parameters", "images_per_second"),

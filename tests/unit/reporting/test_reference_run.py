@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from focalcal.calibration.catalogue import METRICS
@@ -58,6 +59,39 @@ def comparison_rows():
                 p_value = "<0.001" if compared.p_value < 0.001 else f"{compared.p_value:.3f}"
                 rows.append(f"| {' | '.join([*cells, p_value, compared.verdict])} |")
     return rows
+
+
+def test_the_readme_says_what_published_networks_show():
+    """The sentence about FTS and TS, and the one about the best calibrator."""
+    tables = REFERENCE / "published-networks" / "tables"
+    effects = pd.read_csv(tables / "when_fts_pays.csv")
+    effects = effects[(effects["metric"] == "nll") & (effects["criterion"] == "nll")].set_index("family")
+    gain = effects.loc["Brier"]
+    ranked = pd.read_csv(tables / "arena.csv")
+    best = ranked.loc[ranked["rank_mean"].idxmin()]
+
+    def difference(value):
+        return format_number(value, 4, signed=True)
+
+    finding = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert (
+        f"trained with the Brier score ({difference(gain['difference_mean'])}, 95 % interval "
+        f"{difference(gain['interval_low'])} to {difference(gain['interval_high'])}, {gain['wins']} of "
+        f"{gain['settings_count']}) and shows no difference for cross-entropy and FLSD-53."
+    ) in finding
+    verdicts = effects["verdict"]
+    assert verdicts.to_dict() == {
+        "Cross-entropy": "no difference shown",
+        "Focal, varying γ": "no difference shown",
+        "Brier": "lower",
+    }
+    assert best["method"] == "sms"
+    wins = round(best["win_rate"] * best["sets_count"])
+    assert (
+        f"structured matrix scaling lowers the log-loss of {wins} of {best['sets_count']} "
+        f"({difference(best['nll_difference'])}, 95 % interval over networks "
+        f"{difference(best['nll_low'])} to {difference(best['nll_high'])})."
+    ) in finding
 
 
 def is_focal(loss):
