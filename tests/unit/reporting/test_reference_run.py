@@ -82,7 +82,7 @@ def test_the_readme_says_what_published_networks_show():
     verdicts = effects["verdict"]
     assert verdicts.to_dict() == {
         "Cross-entropy": "no difference shown",
-        "Focal, varying γ": "no difference shown",
+        "Focal, varying \N{GREEK SMALL LETTER GAMMA}": "no difference shown",
         "Brier": "lower",
     }
     assert best["method"] == "sms"
