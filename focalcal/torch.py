@@ -79,8 +79,8 @@ class CalibratorModule(nn.Module):
         Parameters
         ----------
         source : path-like, mapping or Calibrator
-            A file that `saved.save` or a recommendation wrote, a record of `Calibrator.to_record`, or a fitted
-            calibrator.
+            A file that `saved.save` or a recommendation wrote, a record of `Calibrator.to_record`, or a
+            fitted calibrator.
 
         Returns
         -------
@@ -286,8 +286,8 @@ def make_loss(loss_id: str, reduction: str = "mean") -> SampleLoss:
     Returns
     -------
     SampleLoss
-        `module(logits, labels)` is the loss of logits (n, k) and int64 labels (n,). For `focal-sched-...`, set
-        `module.context.epoch` at the start of each epoch, counted from 0. For `adafocal`, call
+        `module(logits, labels)` is the loss of logits (n, k) and int64 labels (n,). For `focal-sched-...`,
+        set `module.context.epoch` at the start of each epoch, counted from 0. For `adafocal`, call
         `module.context.adafocal.update(validation_logits, validation_labels)` at its end.
 
     Raises

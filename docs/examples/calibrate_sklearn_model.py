@@ -4,12 +4,13 @@
 # Naive Bayes counts correlated pixels as independent evidence, so it is sure of everything.
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from focalcal.calibration import saved
 from focalcal.calibration.classifier import CalibratedClassifier, logits_of_scores
-from focalcal.calibration.metrics import accuracy, ece, nll
+from focalcal.calibration.metrics import accuracy, ece
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
@@ -26,9 +27,8 @@ for method in ("ts", "fts", "svs"):
 # The log-loss is a proper score, so it comes first. Lower is better for log-loss and ECE.
 print(f"{'':12}{'log-loss':>10}{'ECE':>8}{'accuracy':>10}")
 for name, model in models.items():
-    probs = np.maximum(model.predict_proba(X_test), 1e-38)
-    probs /= probs.sum(axis=1, keepdims=True)
-    print(f"{name:12}{nll(probs, y_test):10.3f}{ece(probs, y_test):8.3f}{accuracy(probs, y_test):10.3f}")
+    probs = model.predict_proba(X_test)
+    print(f"{name:12}{log_loss(y_test, probs):10.3f}{ece(probs, y_test):8.3f}{accuracy(probs, y_test):10.3f}")
 
 # %% Keep the calibrator
 # The file is readable JSON and restores every bit. It is applied to logits, here the logarithms of the

@@ -1,4 +1,4 @@
-"""Calibrate a PyTorch network: train with a stable focal loss, fit on validation logits, deploy one module."""
+"""Calibrate a PyTorch network: train with focal loss, fit on validation logits, deploy one module."""
 
 # %% A small network, trained with focal loss
 # `FocalLoss` takes the place of nn.CrossEntropyLoss and stays finite where p rounds to 1.
@@ -12,6 +12,7 @@ from focalcal.calibration.metrics import ece, nll
 from focalcal.torch import CalibratorModule, FocalLoss
 
 torch.manual_seed(0)
+torch.set_num_threads(1)  # more do not pay for so small a network
 images, digits = load_digits(return_X_y=True)
 inputs, labels = torch.tensor(images, dtype=torch.float32) / 16, torch.tensor(digits)
 train, val, test = torch.randperm(len(labels)).split([800, 400, 597])
@@ -40,4 +41,5 @@ with torch.no_grad():
     after = calibrated(inputs[test]).exp().numpy()
 before = torch.softmax(test_logits.double(), dim=1).numpy()
 for name, probs in {"as trained": before, "calibrated": after}.items():
-    print(f"{name}: log-loss {nll(probs, labels[test].numpy()):.4f}, ECE {ece(probs, labels[test].numpy()):.4f}")
+    truth = labels[test].numpy()
+    print(f"{name}: log-loss {nll(probs, truth):.4f}, ECE {ece(probs, truth):.4f}")

@@ -11,6 +11,8 @@ from focalcal.calibration.calibrators import FocalTemperatureScaling, Temperatur
 from focalcal.calibration.metrics import nll
 from focalcal.torch import make_loss
 
+torch.set_num_threads(1)  # more do not pay for so small a network
+
 
 def bounded(logits, labels, q=0.7):
     """Return the mean of (1 - p^q) / q."""
@@ -46,7 +48,9 @@ for name, criterion in criteria.items():
     for seed in range(3):
         val, (logits, truth) = logits_after_training(criterion, seed)
         probs = [torch.softmax(torch.tensor(logits, dtype=torch.float64), dim=1).numpy()]
-        probs += [kind().fit(*val).predict_proba(logits) for kind in (TemperatureScaling, FocalTemperatureScaling)]
+        probs += [
+            kind().fit(*val).predict_proba(logits) for kind in (TemperatureScaling, FocalTemperatureScaling)
+        ]
         scores.append([nll(each, truth) for each in probs])
     print("{:10}{:12.4f}{:8.4f}{:8.4f}".format(name, *np.mean(scores, axis=0)))
 

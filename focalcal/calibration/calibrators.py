@@ -52,8 +52,9 @@ class Context:
 class Calibrator(EstimatorConventions):
     """A map from logits to probabilities with parameters that are fitted to validation data.
 
-    Base class of all calibrators. They follow scikit-learn's conventions (`get_params`, `set_params`, `clone`,
-    checks in `fit`), but take logits in place of features, and `score` is the criterion: lower is better.
+    The base class of all calibrators. They follow scikit-learn's conventions (`get_params`, `set_params`,
+    `clone`, checks in `fit`), but take logits in place of features, and `score` is the criterion, of which
+    lower is better.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class Calibrator(EstimatorConventions):
     boundaries_ : dict
         "low" or "high" for each parameter that stopped at the boundary of its grid.
     classes_, n_features_in_ : array (k,), int
-        0..k-1 and k, after `fit`; a saved calibrator does not have them.
+        0..k-1 and k, after `fit`; a loaded calibrator does not have them.
 
     Examples
     --------

@@ -64,9 +64,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self, estimator: BaseEstimator, calibrator: str | Calibrator = "fts", cv: Any = 5
-    ) -> None:
+    def __init__(self, estimator: BaseEstimator, calibrator: str | Calibrator = "fts", cv: Any = 5) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
         self.cv = cv
@@ -82,9 +80,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             scores = getattr(self.estimator_, _score_method(self.estimator_))(X)
         else:
             _check_class_sizes(y, self.cv)
-            scores = cross_val_predict(
-                self.estimator, X, y, cv=self.cv, method=_score_method(self.estimator)
-            )
+            scores = cross_val_predict(self.estimator, X, y, cv=self.cv, method=_score_method(self.estimator))
             self.estimator_ = clone(self.estimator).fit(X, y)
         self.classes_ = self.estimator_.classes_
         logits = logits_of_scores(scores, _score_method(self.estimator_), len(self.classes_))
@@ -146,8 +142,8 @@ def _check_class_sizes(y: NDArray, cv: Any) -> None:
         raise ValueError(f"y has 1 class, {classes.tolist()}; expected 2 or more")
     if isinstance(cv, int) and sizes.min() < cv:
         raise ValueError(
-            f"the class {classes[sizes.argmin()]!r} has {sizes.min()} samples; expected {cv} or more, one per "
-            f"fold; lower cv"
+            f"the class {classes[sizes.argmin()]!r} has {sizes.min()} samples; expected {cv} or more, one "
+            f"per fold; lower cv"
         )
 
 

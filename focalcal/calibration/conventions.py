@@ -17,7 +17,7 @@ class EstimatorConventions:
     The constructor keeps its arguments as they are; `fit` checks them.
     """
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002 - as in scikit-learn
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - as in scikit-learn
         """Return the arguments of the constructor by name."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 

@@ -24,12 +24,12 @@ PUBLIC = {
 API_HEAD = """\
 # Library
 
-`pip install .` installs the library with NumPy, SciPy, numba and scikit-learn; `pip install '.[torch]'` adds what
-`focalcal.torch` needs, `pip install '.[recommend]'` what `python -m focalcal recommend` needs. Importing
-`focalcal.calibration.calibrators` loads NumPy and nothing else of these; the first fit loads numba.
+`pip install .` installs the library with NumPy, SciPy, numba and scikit-learn. `pip install '.[torch]'` adds
+what `focalcal.torch` needs, `pip install '.[recommend]'` what `python -m focalcal recommend` needs. Importing
+`focalcal.calibration.calibrators` loads only NumPy of these; the first fit loads numba.
 
-Logits are arrays (n, k), one column per class; labels are integers 0 to k - 1. The
-[examples](examples/) show all of it at work. `make docs` writes this page.
+Logits are arrays (n, k), one column per class; labels are integers 0 to k - 1. [examples](examples) has three
+scripts. `make docs` writes this page.
 """
 METHODS_HEAD = """\
 ## All calibrators
@@ -45,7 +45,7 @@ def api_page() -> str:
     parts = [API_HEAD]
     for module, names in PUBLIC.items():
         parts.append(f"## `{module}`\n")
-        parts += ["\n".join(_about(name, getattr(import_module(module), name))) for name in names]
+        parts += ["\n".join(_about(module, name)) for name in names]
     rows = [
         f"| `{method.id}` | `{method.module}.{method.class_name}` | "
         f"{first_sentence(method.class_name, method.module)} |"
@@ -61,14 +61,15 @@ def docstring_sections(item: Callable) -> dict[str, str]:
     return {"": first.strip()} | {heading: text.rstrip() for heading, text in sections.items()}
 
 
-def _about(name: str, item: Callable) -> Iterator[str]:
+def _about(module: str, name: str) -> Iterator[str]:
     """Yield the lines about a class or function."""
-    yield from (f"### `{name}`", "", "```python", f"{name}{_plain_signature(item)}", "```", "")
+    item = getattr(import_module(module), name)
+    yield from (f"### `{name}`", "", f"`{module}.{name}{_plain_signature(item)}`", "")
     for heading, text in docstring_sections(item).items():
         if heading:
             yield from (f"**{heading}**", "")
         if heading == "Examples":
-            yield from ("```python", text, "```", "")
+            yield from ("```pycon", text, "```", "")
         elif heading in _ENTRY_SECTIONS:
             yield from (*_entries(text), "")
         else:

@@ -92,7 +92,9 @@ def _allowed_values(value: Mapping[str, Any]) -> str:
     elif "const" in value:
         words = f"`{value['const']}`"
     elif value.get("type") == "array":
-        words = f"list of {_allowed_values(value['items'])}" if isinstance(value.get("items"), dict) else "list"
+        words = (
+            f"list of {_allowed_values(value['items'])}" if isinstance(value.get("items"), dict) else "list"
+        )
     else:
         words = JSON_TYPES.get(value.get("type", ""), "see below")
         for key, word in BOUNDS.items():
@@ -111,13 +113,18 @@ def names_page() -> str:
         [
             NAMES_HEAD,
             *_name_section(
-                "Calibrators", [(name, f"{label}. {first_sentence(*where)}") for name, label, *where in methods]
+                "Calibrators",
+                [(name, f"{label}. {first_sentence(*where)}") for name, label, *where in methods],
             ),
-            *_name_section("Scores", [(name, f"{label}. {first_sentence(*where)}") for name, label, *where in scores]),
+            *_name_section(
+                "Scores", [(name, f"{label}. {first_sentence(*where)}") for name, label, *where in scores]
+            ),
             *_name_section(
                 "Losses", [(loss_spelling(name, entry), entry.description) for name, entry in LOSSES.items()]
             ),
-            *_name_section("Models", [*MODELS.items(), ("timm:NAME", "any model of the timm library, for images")]),
+            *_name_section(
+                "Models", [*MODELS.items(), ("timm:NAME", "any model of the timm library, for images")]
+            ),
             *_name_section("Datasets", [(name, load_entry(name)["title"]) for name in dataset_names({})]),
         ]
     )
@@ -139,7 +146,9 @@ def rules_page() -> str:
     """Return the page about the rules, as Markdown, in the order of the Snakefile's includes."""
     stages = _INCLUDE.findall((ROOT / "Snakefile").read_text("utf-8"))
     texts = {stage: (ROOT / "rules" / f"{stage}.smk").read_text("utf-8") for stage in stages}
-    return "\n".join([RULES_HEAD, *(_rule_section(*entry) for entry in texts.items() if _RULE.search(entry[1]))])
+    return "\n".join(
+        [RULES_HEAD, *(_rule_section(*entry) for entry in texts.items() if _RULE.search(entry[1]))]
+    )
 
 
 def _rule_section(stage: str, text: str) -> str:

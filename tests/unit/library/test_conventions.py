@@ -73,7 +73,7 @@ def test_every_calibrator_can_be_cloned_changed_and_pickled(method):
     assert original.fit(LOGITS, LABELS) is original
     assert original.classes_.tolist() == [0, 1, 2, 3]
     assert original.n_features_in_ == 4
-    again = pickle.loads(pickle.dumps(original))
+    again = pickle.loads(pickle.dumps(original))  # noqa: S301
     assert np.array_equal(again.predict_log_proba(LOGITS), original.predict_log_proba(LOGITS))
     with pytest.raises(NotFittedError, match="is not fitted; call fit"):
         clone(original).predict_proba(LOGITS)
