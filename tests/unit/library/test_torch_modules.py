@@ -91,6 +91,17 @@ def test_extreme_logits_have_the_exact_map_and_finite_gradients(gamma, temperatu
     assert torch.isfinite(logits.grad).all()
 
 
+@pytest.mark.parametrize("method", METHODS_WITH_MODULE)
+def test_extreme_logits_have_the_predictions_of_the_calibrator_and_finite_gradients(method):
+    calibrator = fitted(method)
+    logits = torch.tensor(np.hstack([EXTREME, EXTREME[:, :2] / 2]), requires_grad=True)
+    mapped = CalibratorModule.from_saved(calibrator)(logits)
+    expected = calibrator.predict_log_proba(logits.detach().numpy())
+    np.testing.assert_allclose(mapped.detach(), expected, rtol=1e-12, atol=1e-12)
+    mapped.sum().backward()
+    assert torch.isfinite(logits.grad).all()
+
+
 def test_precision_is_that_of_the_module_or_of_the_logits_if_higher():
     for method in ("fts", "sms", "ets"):
         module = CalibratorModule.from_saved(fitted(method))
