@@ -31,8 +31,8 @@ titles.fill_in(config, workflow.overwrite_configfiles)
 try:
     GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
     if workflow.is_main_process:
-        targets = workflow.dag_settings.targets if workflow.dag_settings else ()
-        copied_results.refuse_without_records(Path.cwd(), targets)
+        # Snakemake knows its targets only after it has read this file.
+        copied_results.refuse_without_records(Path.cwd(), sys.argv[1:])
     environment.set_job_environment(ROOT, config["cache"])
 except UserError as error:
     # A traceback would bury the one line that helps.

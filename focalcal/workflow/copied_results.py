@@ -15,12 +15,12 @@ TABLE = Path("results/tables/metrics.csv")
 RECORDS = [Path(".snakemake", name) for name in ("metadata", "incomplete", "metadata.db")]
 
 
-def refuse_without_records(folder: Path, targets: Collection[str]) -> None:
+def refuse_without_records(folder: Path, arguments: Collection[str]) -> None:
     """Raise a UserError if `folder` has a table of all runs but no records of Snakemake.
 
-    The target `verify` makes nothing, so it needs none.
+    `arguments` are those of Snakemake's command line; its target `verify` makes nothing and needs no records.
     """
-    if targets and all(target.endswith(VERIFY) for target in targets):
+    if any(argument == VERIFY or argument.endswith(f"_{VERIFY}") for argument in arguments):
         return
     records = [folder / path for path in RECORDS]
     recorded = any(path.is_file() or (path.is_dir() and any(path.iterdir())) for path in records)
