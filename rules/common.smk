@@ -31,7 +31,8 @@ titles.fill_in(config, workflow.overwrite_configfiles)
 try:
     GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
     if workflow.is_main_process:
-        copied_results.refuse_without_records(Path.cwd())
+        # Snakemake knows its targets only after it has read this file.
+        copied_results.refuse_without_records(Path.cwd(), sys.argv[1:])
     environment.set_job_environment(ROOT, config["cache"])
 except UserError as error:
     # A traceback would bury the one line that helps.
@@ -223,14 +224,14 @@ if workflow.is_main_process:
 
 onstart:
     # Jobs that outlived a killed Snakemake would run a second time.
-    if not workflow.local_exec:
-        try:
+    try:
+        if not workflow.local_exec:
             orphaned_jobs.refuse(Path.cwd())
-        except UserError as error:
-            print(f"error: {error}", file=sys.stderr)
-            sys.exit(2)
-    if asked_for_report():
-        print(titles.replacement(Path(REPORT), config), end="", file=sys.stderr)
+        if asked_for_report():
+            print(titles.replacement(Path(REPORT), config), end="", file=sys.stderr)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 onerror:

@@ -1,4 +1,4 @@
-"""What every entry point does the same way: quick start and end, exit codes, one-line errors, log lines."""
+"""What every entry point does the same way: quick start and end, exit codes, errors, log lines, checksums."""
 
 import argparse
 import gc
@@ -7,8 +7,10 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from focalcal.common.checksums import recording
 from focalcal.common.errors import UserError, exit_code
 
 # Libraries make hundreds of thousands of objects that stay. Python would look for garbage among them at every
@@ -55,4 +57,5 @@ def run(main: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None
     )
     # Matplotlib's PDF writer lets fontTools report each glyph.
     logging.getLogger("fontTools").setLevel(logging.WARNING)
-    return exit_code(lambda: main(argv))
+    with recording(Path(main.__code__.co_filename).stem):
+        return exit_code(lambda: main(argv))

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
+from focalcal.common.checksums import checksum
 from focalcal.common.csv_rows import write_rows
-from focalcal.common.io import atomic_output, checksum, write_json
+from focalcal.common.io import atomic_output, write_json
 from focalcal.data import prepared
 from focalcal.training.catalogue import loss_file
 from focalcal.training.checkpoint import CheckpointFile, CheckpointRefusedError

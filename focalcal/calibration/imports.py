@@ -31,8 +31,8 @@ from safetensors.numpy import load_file
 from focalcal.calibration import logits_io
 from focalcal.calibration.logits_io import SPLITS, RunLogits
 from focalcal.common import npz
+from focalcal.common.checksums import checksum
 from focalcal.common.errors import UserError
-from focalcal.common.io import checksum
 
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy")
 ROW_SUM_TOLERANCE = 1e-3

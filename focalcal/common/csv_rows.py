@@ -6,13 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from focalcal.common.io import atomic_output
+from focalcal.common.io import atomic_output, refusing_damage
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:
-    """Return the rows of a CSV file, every cell as text."""
-    with Path(path).open(encoding="utf-8", newline="") as source:
-        return list(csv.DictReader(source))
+    """Return the rows of a CSV file, every cell as text; raise a UserError if the file is empty or cut."""
+    with refusing_damage(path), Path(path).open(encoding="utf-8", newline="") as source:
+        reader = csv.DictReader(source)
+        if not reader.fieldnames:
+            raise ValueError("it has no header")
+        rows = list(reader)
+        for number, row in enumerate(rows, start=1):
+            if None in row or None in row.values():
+                raise ValueError(f"row {number} does not have {len(reader.fieldnames)} cells")
+        return rows
 
 
 def write_rows(

@@ -1,8 +1,8 @@
-"""Atomic writes: a reader sees the old file or the complete new one, even if the writer is killed."""
+"""Atomic writes and checked reads: a reader sees a complete file, as it was written, or refuses it."""
 
 import contextlib
+import csv
 import glob
-import hashlib
 import json
 import os
 import platform
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from focalcal.common import checksums
 from focalcal.common.errors import UserError
 
 
@@ -21,7 +22,8 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `path`; it is renamed to `path` when the block ends without an error.
 
     The suffix is kept for libraries that choose the format by it. After an error or a kill, `path` is
-    unchanged; what a killed process left is deleted by the next write.
+    unchanged; what a killed process left is deleted by the next write. The products of a job get a record of
+    their checksum.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,6 +35,9 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield partial
         _make_durable(partial)
+        # Before the product itself: after a kill between the two, an old product is refused.
+        if record := checksums.new_record(path, partial):
+            write_json(*record)
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -58,21 +63,16 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 @contextlib.contextmanager
 def refusing_damage(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn the errors of reading a product that is cut, empty or garbled into a UserError with the repair."""
+    """Raise a UserError with the repair if a product differs from its record, or is cut, empty or garbled."""
+    checksums.check(path)
     try:
         yield
-    # Decoders, pandas and NumPy raise subclasses of ValueError; the others are those of zip files.
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    # Decoders, pandas and NumPy raise subclasses of ValueError; the others are those of CSV and zip files.
+    except (ValueError, KeyError, EOFError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
             f"{os.fspath(path)} is damaged ({reason}); delete it and start the same command again"
         ) from None
-
-
-def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
-    """Return the hexadecimal digest of the file at `path`."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 def _delete_leftovers(folder: Path, prefix: str, suffix: str) -> None:

@@ -9,11 +9,13 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.common import checksums
 from focalcal.common.errors import UserError
 
 
 def read_npz(path: Path) -> dict[str, NDArray]:
     """Return all arrays of a `.npz` file; raise UserError if it is damaged or holds pickled objects."""
+    checksums.check(path)
     try:
         # Opened here, since np.load leaves a damaged zip file open.
         with path.open("rb") as file:

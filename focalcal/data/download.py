@@ -11,7 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from focalcal.common.io import checksum
+from focalcal.common.checksums import checksum
 from focalcal.data.errors import SourceError, TooSlowError
 from focalcal.data.progress import transfer_progress
 

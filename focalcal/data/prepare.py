@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from focalcal.common.checksums import checksum
 from focalcal.common.errors import UserError
-from focalcal.common.io import checksum
 from focalcal.common.samples import SPLITS
 from focalcal.data import parsers, prepared, registry, splits, text_datasets, user_data
 from focalcal.data.digits import prepare_digits

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from focalcal.common import checksums
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
 from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
@@ -80,12 +81,13 @@ def write_dataset(path: str | os.PathLike[str], data: PreparedData) -> None:
 def load_dataset(path: str | os.PathLike[str], *, memory_map: bool = False) -> PreparedData:
     """Return the dataset in `path`; with `memory_map`, inputs are read-only and stay on disk until used."""
     path = Path(path)
+    checksums.check(path)
     try:
         # Opened here, since np.load leaves a damaged zip file open.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays: dict[str, Any] = {name: archive[name] for name in archive.files if name != "inputs"}
-        # The zip module would read the inputs several times more slowly to verify them; the checksum in the
-        # record already covers the whole file.
+        # The zip module would read the inputs several times more slowly to verify them; the checksum above
+        # covers the whole file.
         inputs = _mapped_array(path, "inputs.npy")
         arrays["inputs"] = inputs if memory_map else np.array(inputs)
         arrays["classes"] = int(arrays["classes"])

@@ -8,6 +8,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
+from focalcal.common import checksums
 from focalcal.common.errors import UserError
 from focalcal.data.prepared import PreparedData
 from focalcal.training.batches import predict
@@ -34,6 +35,7 @@ def dump_logits(
 
 def load_model(spec: RunSpec, data: PreparedData, weights: Path, device: torch.device) -> nn.Module:
     """Return the network of `spec` with the given weights; raise UserError if they do not fit."""
+    checksums.check(weights)
     model = initial_model(spec, data, device)
     try:
         model.load_state_dict(load_file(weights))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from focalcal.common.io import read_json
+from focalcal.common.io import read_json, refusing_damage
 
 DEFAULT_TITLE = "Focal loss and calibration"
 LONGEST_TITLE = 120
@@ -30,7 +30,9 @@ def replacement(report: Path, config: dict[str, Any]) -> str:
     recorded = report.with_name("config.json")
     if not (report.exists() and recorded.exists()):
         return ""
-    old, new = (settings["report"]["title"] for settings in (read_json(recorded), config))
+    with refusing_damage(recorded):
+        old = read_json(recorded)["report"]["title"]
+    new = config["report"]["title"]
     if old == new:
         return ""
     return (

@@ -1,5 +1,6 @@
 """One tidy table from all runs, and the refusal of runs that do not belong to this configuration or code."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,8 +9,9 @@ from focalcal.calibration.catalogue import MODULES
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
-from focalcal.common.io import atomic_output, read_json
+from focalcal.common.io import atomic_output, read_json, refusing_damage
 from focalcal.training.catalogue import loss_file
+from focalcal.workflow.chain import outdated
 from focalcal.workflow.grid import Grid, Run
 from focalcal.workflow.provenance import code_digests
 
@@ -22,6 +24,12 @@ RUN_COLUMNS = (
 )
 """What a run is, how it ended and where it ran; then what decides whether a paper's statement is about it."""
 STAGES = ("calibration", "recovery")
+FILES = (
+    "runs/{run}/run.json",
+    *("calibration/{run}/fits.json", "calibration/{run}/metrics.csv"),
+    *("recovery/{run}/recovery.json", "recovery/{run}/metrics.csv"),
+)
+"""What the tables are made from, below the results folder."""
 MOST_SHOWN = 5
 Records = dict[Run, dict[str, Any]]
 """Each run of the grid with the content of its run.json."""
@@ -42,19 +50,21 @@ def read_records(grid: Grid, results: Path) -> Records:
     """Return each run's record in the grid's order; a UserError names the runs that are stale."""
     records = {run: read_json(results / "runs" / run.path / "run.json") for run in grid}
     stale = [
-        (run, job, reason)
+        (run, rules, reason)
         for run, content in records.items()
         for job in _job_records(run, content, grid, results)
-        for reason in _staleness(run, job, results)
+        for rules, reason in _staleness(run, job, results)
     ]
     if stale:
         reasons = [f"{run.path}: {reason}" for run, _, reason in stale]
-        rules = dict.fromkeys(job.rule for _, job, _ in stale)
+        rules = dict.fromkeys(rule for _, rules, _ in stale for rule in rules)
         raise UserError(
             f"stale runs, made by another configuration or other code "
             f"({_first_of(reasons, '; ')}); allowed: records that match; run `snakemake --cores "
             f"all --forcerun {' '.join(rules)}` to make them again"
         )
+    if reasons := outdated(results / file.format(run=run.path) for run in grid for file in FILES):
+        raise UserError(_first_of(reasons, "; "))
     return records
 
 
@@ -90,15 +100,17 @@ def write_runs(grid: Grid, records: Records, path: Path) -> None:
     write_rows(path, rows, RUN_COLUMNS)
 
 
-def _metric_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a stage's table below its header, which must be the one all stages share."""
-    with path.open(encoding="utf-8") as source:
-        header = source.readline().rstrip("\n")
-        if header != METRIC_HEADER:
-            raise UserError(
-                f"{path} has the columns {header!r}; allowed: {METRIC_HEADER!r}; delete it and rerun"
-            )
-        yield from source
+def _metric_lines(path: Path) -> list[str]:
+    """Return the lines of a stage's table below its header, which must be the one all stages share."""
+    with refusing_damage(path), path.open(encoding="utf-8") as source:
+        header, *lines = [*source] or [""]
+        if header != f"{METRIC_HEADER}\n":
+            raise ValueError(f"its columns are {header.rstrip()!r} instead of {METRIC_HEADER!r}")
+        if lines and not lines[-1].endswith("\n"):
+            raise ValueError("its last row is cut")
+        if doubled := next((line for line, count in Counter(lines).items() if count > 1), None):
+            raise ValueError(f"it has the row {doubled.rstrip()!r} more than once")
+    return lines
 
 
 def _job_records(run: Run, content: dict[str, Any], grid: Grid, results: Path) -> Iterator[_JobRecord]:
@@ -113,20 +125,21 @@ def _job_records(run: Run, content: dict[str, Any], grid: Grid, results: Path) -
     yield _JobRecord("recover", "recovery", recovery, grid.recovery_spec(run), MODULES)
 
 
-def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[str]:
-    """Yield each reason why a product does not belong to this configuration, this code or this data."""
+def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[tuple[Sequence[str], str]]:
+    """Yield the rules to run again and the reason: other settings, other code, other data."""
     content = job.content
     settings = _differing(content.get("spec", {}), job.spec)
     if settings:
-        yield f"its {job.noun} settings differ in {_first_of(settings, ', ')}"
+        yield [job.rule], f"its {job.noun} settings differ in {_first_of(settings, ', ')}"
     recorded = content.get("provenance", {}).get("code", {})
     code = _differing(recorded, code_digests(f"workflow_scripts/{job.rule}.py", *job.modules))
     if code:
-        yield f"its {job.noun} code differs in {_first_of(code, ', ')}"
+        yield [job.rule], f"its {job.noun} code differs in {_first_of(code, ', ')}"
     if job.rule == "train":
         checksum = read_json(results / "data" / f"{run.dataset}.json")["checksum"]
         if content["data_checksum"] != checksum:
-            yield "its data differ"
+            # Training again would not help if the data are damaged.
+            yield ["fetch_data", job.rule], "its data differ"
 
 
 def _differing(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:

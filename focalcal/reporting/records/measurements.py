@@ -26,7 +26,7 @@ def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
             keep_default_na=False,
             na_values={"gamma": [""], "temperature": [""], "value": ["", "nan"]},
         )
-    return check_metrics(frame)
+        return check_metrics(frame)
 
 
 def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:

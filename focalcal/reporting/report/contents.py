@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from focalcal.common.csv_rows import read_rows
-from focalcal.common.io import read_json
+from focalcal.common.io import read_json, refusing_damage
 from focalcal.reporting.html import render
 from focalcal.reporting.products import PAGES, SECTIONS, Layout, Product
 from focalcal.reporting.records.costs import Cost, read_costs
@@ -24,7 +24,8 @@ from focalcal.workflow.provenance import ROOT
 
 def read_text(path: Path) -> str:
     """Return a text file of the results."""
-    return path.read_text(encoding="utf-8")
+    with refusing_damage(path):
+        return path.read_text(encoding="utf-8")
 
 
 READERS = {"table": ("html", read_text), "figure": ("png", read_image), "chart": ("json", read_chart)}

@@ -5,6 +5,8 @@ import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
+from focalcal.common.io import refusing_damage
+
 
 @dataclass(frozen=True)
 class Download:
@@ -16,5 +18,6 @@ class Download:
 
 def packed(path: Path) -> Download:
     """Return a file as the report carries it; the same file gives the same text."""
-    compressed = gzip.compress(path.read_bytes(), mtime=0)
+    with refusing_damage(path):
+        compressed = gzip.compress(path.read_bytes(), mtime=0)
     return Download(path.name, base64.b64encode(compressed).decode("ascii"))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from focalcal.common.io import refusing_damage
+
 PALETTE_COLORS = 128
 """Plots have few colours: a palette halves a PNG and the difference cannot be seen."""
 
@@ -36,7 +38,7 @@ def reduced_png(path: Path) -> bytes:
 
 
 def _reduced(path: Path) -> Image.Image:
-    with Image.open(path) as image:
+    with refusing_damage(path), Image.open(path) as image:
         return image.convert("RGB").quantize(
             PALETTE_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import vl_convert
 
+from focalcal.common.io import refusing_damage
 from focalcal.reporting.charts.grammar import VEGA_LITE
 
 
@@ -19,7 +20,8 @@ def chart_runtime() -> str:
 
 def read_chart(path: Path) -> str | None:
     """Return a chart as a Vega specification, to stand in a `script` element; None for one without data."""
-    written = path.read_text(encoding="utf-8")
+    with refusing_damage(path):
+        written = path.read_text(encoding="utf-8")
     if written == "null":
         return None
     made = vl_convert.vegalite_to_vega(written, vl_version=VEGA_LITE)

@@ -156,6 +156,7 @@ def test_train_reads_these_files_and_no_other():
     assert import_closure(ROOT, "workflow_scripts/train.py") == (
         "focalcal/__init__.py",
         "focalcal/common/__init__.py",
+        "focalcal/common/checksums.py",
         "focalcal/common/codehash.py",
         "focalcal/common/constraints.py",
         "focalcal/common/csv_rows.py",

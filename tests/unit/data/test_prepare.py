@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from focalcal.common.checksums import checksum
 from focalcal.common.errors import UserError
-from focalcal.common.io import checksum
 from focalcal.data import inspection, prepared, registry, splits
 from focalcal.data.prepare import prepare_dataset
 from tests.unit.data import official_formats as formats

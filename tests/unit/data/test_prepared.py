@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from focalcal.common.checksums import checksum
 from focalcal.common.errors import UserError
-from focalcal.common.io import checksum
 from focalcal.data import prepared
 
 

@@ -1,6 +1,7 @@
 import pandas as pd
 import pytest
 
+from focalcal.common.errors import UserError
 from focalcal.reporting.records.measurements import (
     COLUMNS,
     check_metrics,
@@ -57,12 +58,20 @@ def test_a_missing_column_is_an_error(frame):
         check_metrics(frame.drop(columns=["split", "value"]))
 
 
-def test_a_value_that_is_not_finite_is_an_error(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            CSV.replace("0.25", "nan"),
+            "a value that is not finite: dataset digits, model cnn-small, loss ce, seed 0, method none",
+        ),
+        (CSV + CSV.splitlines()[1], "the same score twice: dataset digits, model cnn-small, loss ce, seed 0"),
+    ],
+)
+def test_a_table_that_nobody_wrote_is_refused_in_one_line(tmp_path, content, reason):
     path = tmp_path / "metrics.csv"
-    path.write_text(CSV.replace("0.25", "nan"))
-    with pytest.raises(
-        ValueError, match="not finite: dataset digits, model cnn-small, loss ce, seed 0, method none"
-    ):
+    path.write_text(content)
+    with pytest.raises(UserError, match=rf"metrics.csv is damaged \(metrics hold {reason}.*; delete it"):
         load_metrics(path)
 
 

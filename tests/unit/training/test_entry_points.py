@@ -13,8 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from focalcal.common.checksums import checksum
 from focalcal.common.errors import UserError
-from focalcal.common.io import checksum
 from focalcal.data import prepared
 from focalcal.training import devices
 from focalcal.training.logits import dump_logits, load_model
