@@ -9,18 +9,21 @@ without this change matrix scaling of a 10-class network takes 60 times as many 
 blocks of rows, so that temporaries stay small.
 """
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.calibrators import Calibrator
-from focalcal.calibration.objective import Objective
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import row_blocks
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 LOWEST_LOG = float(np.log(np.finfo(np.float32).tiny))
@@ -98,12 +101,6 @@ class LogLossCalibrator(Calibrator):
                 f"criterion is {self.criterion!r}; this calibrator minimises only 'nll', the log-loss"
             )
 
-    def fit_objective(self, objective: Objective) -> Self:
-        """Return this calibrator, fitted to an objective that several calibrators may share."""
-        super().fit_objective(objective)
-        self.fit_ = replace(self.fit_, score=self.score(objective.logits, objective.labels))
-        return self
-
 
 @dataclass(eq=False)
 class AffineCalibrator(LogLossCalibrator):
@@ -156,9 +153,16 @@ def one_thread() -> AbstractContextManager:
 
     The products here are small, and results must not depend on the number of processors.
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - only fits need it, predictions never do
+    return _linear_algebra().limit(limits=1, user_api="blas")
 
-    return threadpool_limits(limits=1, user_api="blas")
+
+@functools.cache
+def _linear_algebra() -> "ThreadpoolController":
+    """Return what limits the threads of the loaded libraries; finding them takes as long as a small fit."""
+    from scipy import optimize  # noqa: F401, PLC0415 - loads a library of its own, which counts
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - only fits need it, predictions never do
+
+    return ThreadpoolController()
 
 
 def fit_coefficients(

@@ -88,9 +88,14 @@ class Calibrator:
         """Return this calibrator, fitted to finite validation logits (n, k) and labels 0..k-1 (n,)."""
         return self.fit_objective(Objective(logits, labels, self.bins, self.adaece))
 
-    def fit_objective(self, objective: Objective) -> Self:
-        """Return this calibrator, fitted to an objective that several calibrators may share."""
+    def fit_objective(self, objective: Objective, *, scored: bool = True) -> Self:
+        """Return this calibrator, fitted to an objective that several calibrators may share.
+
+        A search that does not give the criterion's value is scored by a prediction, unless `scored` is False.
+        """
         self.fit_ = self._search(objective)
+        if scored and self.criterion is not None and self.fit_.score is None:
+            self.fit_ = replace(self.fit_, score=self.score(objective.logits, objective.labels))
         return self
 
     def predict_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
