@@ -77,8 +77,7 @@ class _Counted:
         """Return the NLL at each gamma (g,) and its own log-temperatures (g, t)."""
         self.evaluations += logs.size
         every = np.repeat(gammas, logs.shape[1])
-        found = self.objective.points(every, np.exp(logs.ravel()), only_nll=True)
-        return found["nll"].reshape(logs.shape)
+        return self.objective.points(every, np.exp(logs.ravel()))["nll"].reshape(logs.shape)
 
 
 def _starts(counted: _Counted, low: NDArray, high: NDArray) -> list[NDArray]:

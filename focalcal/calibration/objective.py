@@ -29,8 +29,7 @@ class Objective:
 
     Raises ValueError for logits that are not finite (n, k), k >= 2, for labels that are not integers 0..k-1,
     and for settings out of bounds. `threads` (default: $NUMBA_NUM_THREADS, $OMP_NUM_THREADS, else the
-    processors this process may use) changes the speed, never a result. With `only_nll` the NLL is the only
-    criterion: binned errors cost as much again, and a choice by log-loss needs none.
+    processors this process may use) changes the speed, never a result.
     """
 
     def __init__(
@@ -40,8 +39,6 @@ class Objective:
         bins: int = 15,
         adaece: str = "split",
         threads: int | None = None,
-        *,
-        only_nll: bool = False,
     ) -> None:
         self.logits = checked_logits(logits)
         self.labels = metrics.checked_labels(labels, *self.logits.shape)
@@ -49,7 +46,6 @@ class Objective:
         self.bins = bins
         self.adaece = adaece
         self.threads = default_threads() if threads is None else threads
-        self.criteria = CRITERIA[:1] if only_nll else CRITERIA
         self._samples = _sorted_samples(self.logits, self.labels)
         self._binning = _binning(len(self.labels), bins, adaece)
         self._rows: dict[tuple[float, bytes], NDArray[np.float64]] = {}
@@ -64,19 +60,16 @@ class Objective:
         key = temperatures.tobytes()
         missing = [gamma for gamma in dict.fromkeys(gammas) if (gamma, key) not in self._rows]
         if missing:
-            values = self._evaluate(np.array([missing]), temperatures, len(self.criteria))
+            values = self._evaluate(np.array([missing]), temperatures, len(CRITERIA))
             self._rows |= {(gamma, key): values[:, :, g] for g, gamma in enumerate(missing)}
         rows = np.stack([self._rows[gamma, key] for gamma in gammas], axis=1)
-        return dict(zip(self.criteria, rows, strict=True))
+        return dict(zip(CRITERIA, rows, strict=True))
 
-    def points(
-        self, gammas: ArrayLike, temperatures: ArrayLike, *, only_nll: bool = False
-    ) -> dict[str, NDArray[np.float64]]:
-        """Return each criterion, or only the NLL, at the pairs (gammas[i], temperatures[i]), float64 (m,)."""
-        criteria = CRITERIA[:1] if only_nll else self.criteria
+    def points(self, gammas: ArrayLike, temperatures: ArrayLike) -> dict[str, NDArray[np.float64]]:
+        """Return each criterion at the pairs (gammas[i], temperatures[i]), float64 (m,)."""
         gammas = np.asarray(gammas, dtype=np.float64)[:, None]
-        values = self._evaluate(gammas, np.asarray(temperatures, dtype=np.float64), len(criteria))
-        return dict(zip(criteria, values[:, :, 0], strict=True))
+        values = self._evaluate(gammas, np.asarray(temperatures, dtype=np.float64), len(CRITERIA))
+        return dict(zip(CRITERIA, values[:, :, 0], strict=True))
 
     def nll(self, gammas: ArrayLike, temperatures: ArrayLike) -> NDArray[np.float64]:
         """Return the NLL at every point of a grid, float64 (gammas, temperatures)."""
@@ -101,9 +94,7 @@ class Objective:
         """Return the objective of the logits log Psi^gamma(softmax(logits))."""
         if gamma not in self._mapped:
             logits = log_psi(self.logits, gamma)
-            settings = (self.bins, self.adaece, self.threads)
-            only_nll = self.criteria != CRITERIA
-            self._mapped[gamma] = Objective(logits, self.labels, *settings, only_nll=only_nll)
+            self._mapped[gamma] = Objective(logits, self.labels, self.bins, self.adaece, self.threads)
         return self._mapped[gamma]
 
     def once(self, key: Hashable, search: Callable[[], Found]) -> Found:

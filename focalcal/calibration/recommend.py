@@ -59,16 +59,18 @@ def recommend(
     methods, skipped = considered(spec["methods"], spec["run"], logits.val.logits.shape[1])
     held_out: dict[str, Array] = {}
     fitted: dict[str, Calibrator] = {}
-    whole = Objective(logits.val.logits, logits.val.labels, only_nll=True)
+    whole = Objective(logits.val.logits, logits.val.labels)
     folds = _folds(whole)
     records = {(record["method"], record["criterion"]): record for record in known}
     for method in methods:
         try:
-            held_out[method] = _held_out_losses(method, context, whole, folds)
-            record = records.get((method, _criterion(method)))
-            fitted[method] = (
-                load_calibrator(record) if record else _unfitted(method, context).fit_objective(whole)
-            )
+            if record := records.get((method, _criterion(method))):
+                calibrator = load_calibrator(record)
+            else:
+                calibrator = _unfitted(method, context).fit_objective(whole)
+            near = replace(context, near=calibrator.parameters)
+            held_out[method] = _held_out_losses(method, near, whole, folds)
+            fitted[method] = calibrator
         except FloatingPointError as error:
             skipped.append({"method": method, "reason": f"no fit was found: {error}"})
     names = list(fitted)
@@ -173,7 +175,7 @@ def _folds(whole: Objective) -> list[tuple[Objective, NDArray[np.bool_]]]:
     """Return for each fold the objective of the other folds, and which samples it holds out."""
     fold_of = stratified_folds(whole.labels, min(FOLDS, len(whole.labels)))
     return [
-        (Objective(whole.logits[kept], whole.labels[kept], only_nll=True), ~kept)
+        (Objective(whole.logits[kept], whole.labels[kept]), ~kept)
         for kept in (fold_of != fold for fold in range(int(fold_of.max()) + 1))
     ]
 

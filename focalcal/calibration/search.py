@@ -122,7 +122,7 @@ def best_of_points(
     temperatures: NDArray[np.float64],
 ) -> Fit:
     """Return the best of the pairs (gammas[i], points[i]); `temperatures` is the range the points lie in."""
-    scores = objective.points(gammas, points, only_nll=criterion == "nll")[criterion]
+    scores = objective.points(gammas, points)[criterion]
     best = _argmin(scores, criterion)
     return Fit(
         {"gamma": float(gammas[best]), "temperature": float(points[best])},
