@@ -61,13 +61,9 @@ def recommend(
     fitted: dict[str, Calibrator] = {}
     whole = Objective(logits.val.logits, logits.val.labels)
     folds = _folds(whole)
-    records = {(record["method"], record["criterion"]): record for record in known}
     for method in methods:
         try:
-            if record := records.get((method, _criterion(method))):
-                calibrator = load_calibrator(record)
-            else:
-                calibrator = _unfitted(method, context).fit_objective(whole)
+            calibrator = _fit_to_all(method, context, whole, known)
             near = replace(context, near=calibrator.parameters)
             held_out[method] = _held_out_losses(method, near, whole, folds)
             fitted[method] = calibrator
@@ -187,6 +183,16 @@ def _criterion(method: str) -> str | None:
 
 def _unfitted(method: str, context: Context) -> Calibrator:
     return calibrator_class(method).from_context(replace(context, criterion=_criterion(method)))
+
+
+def _fit_to_all(
+    method: str, context: Context, whole: Objective, known: Sequence[Mapping[str, Any]]
+) -> Calibrator:
+    """Return a candidate fitted to all samples, from its known fit if there is one."""
+    for record in known:
+        if (record["method"], record["criterion"]) == (method, _criterion(method)):
+            return load_calibrator(record)
+    return _unfitted(method, context).fit_objective(whole)
 
 
 def _held_out_losses(
