@@ -41,11 +41,7 @@ rule recommend:
     """The calibrator to use for one run, chosen by cross-validated log-loss on validation logits, saved."""
     input:
         logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
-        # Fits that calibration made again for reasons that do not concern this rule, such as a new metric, are
-        # the same: what they depend on is in the params here.
-        fits=ancient(
-            "results/calibration/{dataset}/{model}/{loss}/seed{seed}/fits.json"
-        ),
+        fits="results/calibration/{dataset}/{model}/{loss}/seed{seed}/fits.json",
     output:
         calibrator="results/recommended/{dataset}/{model}/{loss}/seed{seed}.json",
     log:

@@ -73,7 +73,7 @@ def test_everything_is_compared_with_everything(extended):
         ("losses/bounded.py", "0.7 if", "0.6 if", {"train": 4, "calibrate": 4, "recommend": 4}),
         ("models/tanh.py", "64", "32", {"train": 3, "calibrate": 3, "recommend": 3}),
         ("calibrators/shrinkage.py", "0.001, 1", "0.002, 1", {"train": 0, "calibrate": 6, "recommend": 6}),
-        ("metrics/overconfidence.py", "max(0.0", "max(0.1", {"train": 0, "calibrate": 6, "recommend": 0}),
+        ("metrics/overconfidence.py", "max(0.0", "max(0.1", {"train": 0, "calibrate": 6, "recommend": 6}),
         ("datasets/rings.py", "1 + labels", "2 + labels", {"train": 6, "calibrate": 6, "recommend": 6}),
         ("losses/bounded.py", "import torch", "# why\nimport torch", {}),
     ],
