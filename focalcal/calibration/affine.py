@@ -13,12 +13,13 @@ import functools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.calibrators import Calibrator
+from focalcal.calibration.objective import Objective
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import row_blocks
 
@@ -95,11 +96,13 @@ class LogLossCalibrator(Calibrator):
 
     criterion: str = field(default="nll", kw_only=True)
 
-    def __post_init__(self) -> None:
+    def fit_objective(self, objective: Objective, *, scored: bool = True) -> Self:
+        """Return this calibrator, fitted to an objective that several calibrators may share."""
         if self.criterion != "nll":
             raise ValueError(
                 f"criterion is {self.criterion!r}; this calibrator minimises only 'nll', the log-loss"
             )
+        return super().fit_objective(objective, scored=scored)
 
 
 @dataclass(eq=False)
