@@ -1,6 +1,5 @@
 """Time to load prepared data, relative to simpler ways; run as python -m bench.data."""
 
-import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -8,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bench._table import Row, finish, parser, progress
 from focalcal.data import prepared
 from focalcal.data.prepared import PreparedData
 
 REPETITIONS = 7
-IMAGES = 20_000
+IMAGES, QUICK_IMAGES = 20_000, 4_000
 
 
 def cifar_like(count: int) -> PreparedData:
@@ -49,22 +49,21 @@ def load_all(path: Path) -> dict[str, np.ndarray]:
 
 def main() -> None:
     """Print and save the ratios."""
-    data = cifar_like(IMAGES)
+    arguments = parser(__doc__).parse_args()
+    data = cifar_like(QUICK_IMAGES if arguments.quick else IMAGES)
     with tempfile.TemporaryDirectory() as folder:
         plain, packed = Path(folder) / "plain.npz", Path(folder) / "packed.npz"
         prepared.write_dataset(plain, data)
         np.savez_compressed(packed, inputs=data.inputs, labels=data.labels)
+        progress(f"loading {len(data.labels):,} images")
         ours = fastest(lambda: prepared.load_dataset(plain))
-        ratios = {
-            "np.load / ours": fastest(lambda: load_all(plain)) / ours,
-            "np.load of a compressed file / ours": fastest(lambda: load_all(packed)) / ours,
-            "memory-mapped / ours": fastest(lambda: prepared.load_dataset(plain, memory_map=True)) / ours,
-        }
-    for name, ratio in ratios.items():
-        print(f"{name:40} {ratio:6.2f}")
-    results = Path(__file__).parent / "results" / "data.json"
-    results.parent.mkdir(exist_ok=True)
-    results.write_text(json.dumps(ratios, indent=2) + "\n", encoding="utf-8")
+        mapped = fastest(lambda: prepared.load_dataset(plain, memory_map=True))
+        rows = [
+            Row("np.load / ours", fastest(lambda: load_all(plain)) / ours),
+            Row("np.load of a compressed file / ours", fastest(lambda: load_all(packed)) / ours, at_least=1),
+            Row("memory-mapped / ours", mapped / ours),
+        ]
+    finish("data", rows)
 
 
 if __name__ == "__main__":

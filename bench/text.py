@@ -1,14 +1,12 @@
 """Training speed on texts as ratios: trees by level to trees by node, our loop to bare compute.
 
-    python -m bench.text [--rounds N] [--threads N] [--trees FILE] [--texts FILE]
+    python -m bench.text [--quick] [--rounds N] [--threads N] [--trees FILE] [--texts FILE]
 
 Fp32, the recipes of configs/mukhoti2020-text.yaml except for their single thread. The files are prepared
 datasets, such as results/data/sst-binary.npz and results/data/20newsgroups.npz; without them, random trees
 and texts of similar size stand in. A ratio is that of the shortest of several alternating timings.
 """
 
-import argparse
-import json
 import os
 import time
 from collections.abc import Callable
@@ -20,6 +18,7 @@ import torch
 import yaml
 from torch import Tensor, nn
 
+from bench._table import Row, finish, parser, progress
 from focalcal.data import prepared
 from focalcal.training.batches import EpochDraw, training_batches
 from focalcal.training.devices import configure_torch
@@ -33,10 +32,10 @@ from focalcal.training.text_batches import TreeBatch
 
 ROOT = Path(__file__).resolve().parents[1]
 CPU = torch.device("cpu")
-TARGETS = {
-    "trees by level / by node": ("at least", 30.0),
-    "seconds per epoch of SST binary": ("at most", 60.0),
-    "gp-cnn loop / bare": ("at least", 0.9),
+GOALS = {
+    "trees by level / by node": {"at_least": 30.0},
+    "seconds per epoch of SST binary": {"at_most": 60.0},
+    "gp-cnn loop / bare": {"at_least": 0.9},
 }
 WORDS, DIMENSIONS, SENTENCES = 17_576, 100, 6_920
 Work = Callable[[], object]
@@ -44,25 +43,22 @@ Work = Callable[[], object]
 
 def main() -> None:
     """Print the table and write `bench/results/text.json`."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--trees", type=Path, help="prepared trees, .npz")
-    parser.add_argument("--texts", type=Path, help="prepared texts, .npz")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--rounds", type=int, help="timings of each contestant (7; quick: 1)")
+    options.add_argument("--threads", type=int, default=os.cpu_count())
+    options.add_argument("--trees", type=Path, help="prepared trees, .npz")
+    options.add_argument("--texts", type=Path, help="prepared texts, .npz")
+    arguments = options.parse_args()
+    rounds = arguments.rounds or (1 if arguments.quick else 7)
+    progress("preparing trees and texts")
     trees = prepared.load_dataset(arguments.trees) if arguments.trees else _random_trees()
     texts = prepared.load_dataset(arguments.texts) if arguments.texts else _random_texts()
     configure_torch(Recipe(1, 1, 1.0, threads=arguments.threads), CPU)
-    ratios = {**_tree_ratios(trees, arguments.rounds), **_text_ratios(texts, arguments.rounds)}
-    lines = []
-    for name, value in ratios.items():
-        word, bound = TARGETS[name]
-        good = value >= bound if word == "at least" else value <= bound
-        lines.append(f"{name:<36}{value:>8.2f}  {word} {bound:g}: {'yes' if good else 'NO'}")
-    print("\n".join(lines))
-    output = Path(__file__).with_name("results") / "text.json"
-    output.parent.mkdir(exist_ok=True)
-    output.write_text(json.dumps(ratios, indent=2) + "\n", encoding="utf-8")
+    progress("trees")
+    ratios = _tree_ratios(trees, rounds)
+    progress("texts")
+    ratios |= _text_ratios(texts, rounds)
+    finish("text", [Row(name, value, **GOALS[name]) for name, value in ratios.items()])
 
 
 def _tree_ratios(data: prepared.PreparedData, rounds: int) -> dict[str, float]:

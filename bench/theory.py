@@ -1,25 +1,23 @@
-"""The theory stage against straightforward implementations: `python -m bench.theory`.
+"""The theory stage against straightforward implementations: `python -m bench.theory [--quick]`.
 
 Ratios above 1 favour focalcal. Times are the minimum processor time over alternating repetitions, which is
 least sensitive to other load. The errors of both implementations are shown as well.
 """
 
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import mpmath as mp
 import numpy as np
 
+from bench._table import Row, finish, parser, progress
 from focalcal.theory.bounds import scanned_temperatures, tightest_temperatures
 from focalcal.theory.psi import log_psi, psi
 
-ROWS, CLASSES = 1_000_000, 10
+ROWS, QUICK_ROWS, CLASSES = 1_000_000, 50_000, 10
 REPETITIONS = 200
 GAMMAS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.3)
-OUTPUT = Path(__file__).with_name("results") / "theory.json"
 
 
 def naive_psi(probs: np.ndarray, gamma: float) -> np.ndarray:
@@ -50,14 +48,15 @@ def wrong_rows(mapped: np.ndarray) -> int:
     return int((~(np.abs(mapped.sum(axis=1) - 1) <= 1e-12)).sum())
 
 
-def bench_psi() -> list[dict[str, float]]:
-    """Return time ratios and failures on 1,000,000 x 10 probabilities, some of them saturated."""
-    logits = np.random.default_rng(0).normal(size=(ROWS, CLASSES)) * 3
+def bench_psi(samples: int) -> list[dict[str, float]]:
+    """Return time ratios and failures on `samples` x 10 probabilities, some of them saturated."""
+    logits = np.random.default_rng(0).normal(size=(samples, CLASSES)) * 3
     logits[:1000, 0] += 60
     probs = np.exp(log_psi(logits, 0.0))
     rows = []
     with np.errstate(all="ignore"):
         for gamma in GAMMAS:
+            progress(f"Psi at gamma {gamma:g}")
             ways = {
                 "naive": lambda gamma=gamma: naive_psi(probs, gamma),
                 "psi": lambda gamma=gamma: psi(probs, gamma),
@@ -81,6 +80,7 @@ def bench_bounds() -> list[dict[str, float]]:
     """Return times and results of the exact bounds and of K24's scan."""
     rows = []
     for gamma in (0.5, 4.0, 10.0):
+        progress(f"bounds at gamma {gamma:g}")
         slow = least_seconds({"scan": lambda gamma=gamma: scanned_temperatures(gamma)}, 1)["scan"]
         exact = least_seconds({"all": lambda gamma=gamma: _repeated(gamma)}, 3)["all"] / REPETITIONS
         rows.append(
@@ -125,27 +125,23 @@ def worst_error() -> float:
 
 def main() -> None:
     """Print the ratios and write them to a file."""
-    results = {
-        "psi": bench_psi(),
-        "bounds": bench_bounds(),
-        "log_psi_error_over_allowed": worst_error(),
-    }
-    print(f"Psi on {ROWS:,} x {CLASSES}: naive time / ours, and rows that are not distributions")
-    for row in results["psi"]:
-        print(
-            f"  gamma {row['gamma']:<4g} psi {row['psi_ratio']:.2f}   log_psi {row['log_psi_ratio']:.2f}"
-            f"   wrong rows: naive {row['naive_wrong_rows']}, ours {row['psi_wrong_rows']}"
-        )
-    print("Tightest temperatures: K24's scan time / ours")
-    for row in results["bounds"]:
-        scan, exact = row["scan"], row["exact"]
-        print(
-            f"  gamma {row['gamma']:<4g} {row['ratio']:,.0f} times; scan [{scan[0]:.3f}, {scan[1]:.3f}],"
-            f" exact [{exact[0]:.9f}, {exact[1]:.9f}]"
-        )
-    print(f"log_psi: largest error / allowed error = {results['log_psi_error_over_allowed']:.3f}")
-    OUTPUT.parent.mkdir(exist_ok=True)
-    OUTPUT.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    arguments = parser(__doc__).parse_args()
+    samples = QUICK_ROWS if arguments.quick else ROWS
+    maps, bounds = bench_psi(samples), bench_bounds()
+    progress("errors of log_psi")
+    error = worst_error()
+    rows = [
+        Row(f"naive / {name}, gamma {row['gamma']:g}", row[f"{name}_ratio"])
+        for name in ("psi", "log_psi")
+        for row in maps
+    ]
+    rows += [
+        Row("rows of psi that are no distribution", sum(row["psi_wrong_rows"] for row in maps), at_most=0),
+        Row("the same of the naive form", sum(row["naive_wrong_rows"] for row in maps)),
+        *(Row(f"K24's scan / bounds, gamma {row['gamma']:g}", row["ratio"], at_least=1) for row in bounds),
+        Row("log_psi: largest error / allowed error", error, at_most=1),
+    ]
+    finish("theory", rows, {"samples": samples, "psi": maps, "bounds": bounds})
 
 
 if __name__ == "__main__":

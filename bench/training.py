@@ -1,13 +1,12 @@
 """Training speed as ratios: our loop to bare compute, our loop to the usual loop, losses to cross-entropy.
 
-    python -m bench.training [--rounds N] [--threads N] [--batches N]
+    python -m bench.training [--quick] [--rounds N] [--threads N] [--batches N]
 
 ResNet-8, batches of 128 random uint8 images of CIFAR-10's shape, fp32. Timings of two contestants alternate,
 so that a drift in the speed of the machine affects both; the median ratio over rounds is reported. The usual
 loop trains in its own process, because the process settings of our loop are part of the comparison.
 """
 
-import argparse
 import contextlib
 import functools
 import json
@@ -26,6 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bench._table import Row, finish, parser, progress
 from focalcal.data import prepared
 from focalcal.training.devices import configure_torch
 from focalcal.training.loop import Trainer
@@ -49,13 +49,13 @@ LOSSES = (
         "bsce-gra",
     ),
 )
-TARGETS = {
-    "loop / bare": ("at least", 0.93),
-    "slowest loss / ce": ("at least", 0.95),
-    "loop / usual loop, ce": ("at least", 1.5),
-    "loop / usual loop, flsd-53": ("at least", 1.5),
-    "loop / usual loop, adafocal": ("at least", 1.5),
-    "seconds to the first CIFAR-10 batch": ("at most", 6.0),
+GOALS = {
+    "loop / bare": {"at_least": 0.93},
+    "slowest loss / ce": {"at_least": 0.95},
+    "loop / usual loop, ce": {"at_least": 1.5},
+    "loop / usual loop, flsd-53": {"at_least": 1.5},
+    "loop / usual loop, adafocal": {"at_least": 1.5},
+    "seconds to the first CIFAR-10 batch": {"at_most": 6.0},
 }
 USUAL_LOSSES = ("ce", "flsd-53", "adafocal")
 PAIRS = {
@@ -72,25 +72,35 @@ Work = Callable[[], object]
 
 def main() -> None:
     """Print the table and write `bench/results/training.json`."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--batches", type=int, default=8, help="batches per timing")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--rounds", type=int, help="timings of each contestant (7; quick: 1)")
+    options.add_argument("--threads", type=int, default=os.cpu_count())
+    options.add_argument("--batches", type=int, help="batches per timing (8; quick: 1)")
+    arguments = options.parse_args()
+    rounds = arguments.rounds or (1 if arguments.quick else 7)
+    batches = arguments.batches or (1 if arguments.quick else 8)
     configure_torch(_recipe(arguments.threads), CPU)
-    data = _random_images(BATCH * arguments.batches)
+    data = _random_images(BATCH * batches)
+    progress("one timing of each contestant to warm up")
     contestants: dict[str, Work] = {
-        "bare": _bare(torch.channels_last, arguments.batches),
-        "bare contiguous": _bare(torch.contiguous_format, arguments.batches),
+        "bare": _bare(torch.channels_last, batches),
+        "bare contiguous": _bare(torch.contiguous_format, batches),
         "ce": _ours("ce", data, arguments.threads),
         **{loss: _ours(loss, data, arguments.threads) for loss in LOSSES},
         **_usual_loops(arguments.threads, data),
     }
-    stopwatch = Stopwatch(contestants, BATCH * arguments.batches)
-    ratios = {name: stopwatch.ratio(*pair, arguments.rounds) for name, pair in PAIRS.items()}
+    stopwatch = Stopwatch(contestants, BATCH * batches)
+    ratios = {}
+    for name, pair in PAIRS.items():
+        progress(name)
+        ratios[name] = stopwatch.ratio(*pair, rounds)
     ratios["slowest loss / ce"] = min(ratios[f"{loss} / ce"] for loss in LOSSES)
+    progress("the start of a training")
     ratios["seconds to the first CIFAR-10 batch"] = _startup_seconds(arguments.threads)
-    _report(stopwatch.speeds, ratios, arguments)
+    medians = {name: statistics.median(values) for name, values in stopwatch.speeds.items()}
+    setting = f"ResNet-8, batch {BATCH}, fp32, {arguments.threads} thread(s), median of {rounds} rounds"
+    rows = [Row(name, value, **GOALS.get(name, {})) for name, value in ratios.items()]
+    finish("training", rows, {"setting": setting, "images_per_second": medians})
 
 
 def _recipe(threads: int) -> Recipe:
@@ -318,25 +328,6 @@ def _startup_seconds(threads: int) -> float:
         ]
         subprocess.run([*command, *outputs], check=True, cwd=Path(__file__).parents[1])
         return time.perf_counter() - started
-
-
-def _report(speeds: dict[str, list[float]], ratios: dict[str, float], arguments: argparse.Namespace) -> None:
-    medians = {name: statistics.median(values) for name, values in speeds.items()}
-    setting = f"{arguments.threads} thread(s), median of {arguments.rounds} rounds"
-    print(f"ResNet-8, batch {BATCH}, fp32, {setting}\n")
-    for name, speed in medians.items():
-        print(f"{name:38s} {speed:8.0f} images/s")
-    print()
-    for name, value in ratios.items():
-        bound, target = TARGETS.get(name, ("", None))
-        verdict = "" if target is None else "ok" if (value >= target) == (bound == "at least") else "MISSED"
-        print(
-            f"{name:38s} {value:8.3f}  {'' if target is None else f'{bound} {target:g}: {verdict}'}".rstrip()
-        )
-    output = Path(__file__).parent / "results" / "training.json"
-    output.parent.mkdir(exist_ok=True)
-    record = {"setting": setting, "images_per_second": medians, "ratios": ratios}
-    output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

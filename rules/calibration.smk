@@ -41,6 +41,7 @@ rule recommend:
     """The calibrator to use for one run, chosen by cross-validated log-loss on validation logits, saved."""
     input:
         logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
+        fits="results/calibration/{dataset}/{model}/{loss}/seed{seed}/fits.json",
     output:
         calibrator="results/recommended/{dataset}/{model}/{loss}/seed{seed}.json",
     log:
@@ -59,6 +60,7 @@ rule recommend:
         "python -m workflow_scripts.recommend"
         " --spec {params.spec:q}"
         " --logits {input.logits:q}"
+        " --fits {input.fits:q}"
         " --output {output.calibrator:q}"
         " > {log:q} 2>&1"
 

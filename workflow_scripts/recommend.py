@@ -10,6 +10,7 @@ from focalcal.calibration.catalogue import MODULES
 from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.recommend import recommend
 from focalcal.calibration.saved import write_record
+from focalcal.common.io import read_json
 from focalcal.workflow.provenance import made_by
 
 
@@ -22,10 +23,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         "adaece",
     )
     parser.add_argument("--logits", type=Path, required=True, help="the run's logits, .npz")
+    parser.add_argument("--fits", type=Path, required=True, help="the run's calibration fits, .json")
     parser.add_argument("--output", type=Path, required=True, help="recommended calibrator to write, .json")
     arguments = parser.parse_args(argv)
 
-    found = recommend(read_logits(arguments.logits), arguments.spec)
+    known = read_json(arguments.fits)["fits"]
+    found = recommend(read_logits(arguments.logits), arguments.spec, known)
     origin = made_by(arguments.spec, "workflow_scripts/recommend.py", *MODULES)
     write_record(found.record, arguments.output, {"recommendation": found.details, **origin})
 

@@ -9,10 +9,11 @@ without this change matrix scaling of a 10-class network takes 60 times as many 
 blocks of rows, so that temporaries stay small.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,9 @@ from focalcal.calibration.calibrators import Calibrator
 from focalcal.calibration.objective import Objective
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import row_blocks
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 LOWEST_LOG = float(np.log(np.finfo(np.float32).tiny))
@@ -92,20 +96,23 @@ class LogLossCalibrator(Calibrator):
 
     criterion: str = field(default="nll", kw_only=True)
 
-    def fit_objective(self, objective: Objective) -> Self:
+    def fit_objective(self, objective: Objective, *, scored: bool = True) -> Self:
         """Return this calibrator, fitted to an objective that several calibrators may share."""
         if self.criterion != "nll":
             raise ValueError(
                 f"criterion is {self.criterion!r}; this calibrator minimises only 'nll', the log-loss"
             )
-        super().fit_objective(objective)
-        self.fit_ = replace(self.fit_, score=self.score(objective.logits, objective.labels))
-        return self
+        return super().fit_objective(objective, scored=scored)
 
 
 @dataclass(eq=False)
 class AffineCalibrator(LogLossCalibrator):
     """The softmax, or Psi^gamma of the softmax, of an affine map of log-probabilities.
+
+    Parameters
+    ----------
+    near : mapping, optional
+        The parameters of a fit to similar data, from which the search starts; the minimum is the same.
 
     Attributes
     ----------
@@ -115,6 +122,7 @@ class AffineCalibrator(LogLossCalibrator):
     """
 
     features: ClassVar[type[PerClass | Matrix]]
+    near: Mapping[str, Any] | None = field(default=None, kw_only=True, repr=False)
 
     def predict_log_proba(self, logits: ArrayLike) -> Array:
         """Return log Psi^gamma(softmax(scores)), float64 (n, k), finite for finite logits."""
@@ -122,6 +130,10 @@ class AffineCalibrator(LogLossCalibrator):
         logs = log_probabilities(logits, own.get("temperature", 1.0), own.get("uniform", 0.0))
         scores = self.features(logs).scores(slice(None), np.asarray(own["coefficients"]))
         return log_psi(scores, own.get("gamma", 0.0))
+
+    def _start(self, usual: Array) -> Array:
+        """Return the coefficients from which the search starts: those of `near`, else the usual ones."""
+        return usual if self.near is None else np.asarray(self.near["coefficients"])
 
 
 def log_probabilities(logits: ArrayLike, temperature: float = 1.0, uniform: float = 0.0) -> Array:
@@ -154,9 +166,16 @@ def one_thread() -> AbstractContextManager:
 
     The products here are small, and results must not depend on the number of processors.
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - only fits need it, predictions never do
+    return _linear_algebra().limit(limits=1, user_api="blas")
 
-    return threadpool_limits(limits=1, user_api="blas")
+
+@functools.cache
+def _linear_algebra() -> "ThreadpoolController":
+    """Return what limits the threads of the loaded libraries; finding them takes as long as a small fit."""
+    from scipy import optimize  # noqa: F401, PLC0415 - loads a library of its own, which counts
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - only fits need it, predictions never do
+
+    return ThreadpoolController()
 
 
 def fit_coefficients(

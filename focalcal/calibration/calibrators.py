@@ -46,6 +46,7 @@ class Context:
     temperatures: NDArray[np.float64] | None = None
     bins: int | None = None
     adaece: str | None = None
+    near: Mapping[str, Any] | None = None
 
 
 @dataclass(eq=False)
@@ -109,11 +110,16 @@ class Calibrator(EstimatorConventions):
         """Return this calibrator, fitted to finite validation logits (n, k) and labels 0..k-1 (n,)."""
         return self.fit_objective(Objective(logits, labels, self.bins, self.adaece))
 
-    def fit_objective(self, objective: Objective) -> Self:
-        """Return this calibrator, fitted to an objective that several calibrators may share."""
+    def fit_objective(self, objective: Objective, *, scored: bool = True) -> Self:
+        """Return this calibrator, fitted to an objective that several calibrators may share.
+
+        A search that does not give the criterion's value is scored by a prediction, unless `scored` is False.
+        """
         self.fit_ = self._search(objective)
         self.n_features_in_ = objective.logits.shape[1]
         self.classes_ = np.arange(self.n_features_in_)
+        if scored and self.criterion is not None and self.fit_.score is None:
+            self.fit_ = replace(self.fit_, score=self.score(objective.logits, objective.labels))
         return self
 
     def predict_proba(self, logits: ArrayLike) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.affine import LogLossCalibrator
+from focalcal.calibration.affine import LogLossCalibrator, one_thread
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.search import Fit, best_temperature
@@ -70,15 +70,16 @@ def best_weights(members: NDArray[np.float64]) -> tuple[NDArray[np.float64], int
         mixed = np.maximum(members @ weights, SMALLEST_PROBABILITY)
         return float(-np.mean(np.log(mixed))), -np.mean(members / mixed[:, None], axis=0)
 
-    found = optimize.minimize(
-        value_and_gradient,
-        np.full(count, 1.0 / count),
-        jac=True,
-        method="SLSQP",
-        bounds=[(0.0, 1.0)] * count,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like},
-        options={"ftol": 1e-12, "maxiter": 1000},
-    )
+    with one_thread():
+        found = optimize.minimize(
+            value_and_gradient,
+            np.full(count, 1.0 / count),
+            jac=True,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * count,
+            constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like},
+            options={"ftol": 1e-12, "maxiter": 1000},
+        )
     if not found.success:
         raise FloatingPointError(f"the weights of the ensemble were not found: {found.message}")
     weights = np.clip(found.x, 0.0, 1.0)

@@ -5,8 +5,8 @@ each validation sample has a held-out log-loss under each candidate. The best ca
 Of those whose mean exceeds it by at most one standard error (Breiman et al. 1984, Sec. 3.4.3), the one with
 the fewest parameters is recommended. The error is that of the paired difference, since all candidates are
 scored on the same samples. The model as trained is a candidate without parameters, so the answer may be to
-leave it as it is. The recommended calibrator is then fitted to the whole validation split. Test samples score
-the result and choose nothing.
+leave it as it is. The recommended calibrator is the one fitted to the whole validation split. Test samples
+score the result and choose nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
+from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.metrics import Predictions, metric_value, reliability_bins
@@ -47,7 +47,9 @@ class Recommendation:
     reasons) and `reliability` of the test samples before and after."""
 
 
-def recommend(logits: RunLogits, spec: Mapping[str, Any]) -> Recommendation:
+def recommend(
+    logits: RunLogits, spec: Mapping[str, Any], known: Sequence[Mapping[str, Any]] = ()
+) -> Recommendation:
     """Return the recommended calibrator, fitted to all validation samples, and what led to it.
 
     Parameters
@@ -57,6 +59,9 @@ def recommend(logits: RunLogits, spec: Mapping[str, Any]) -> Recommendation:
     spec : mapping
         `methods`, the candidates; `gammas` and `temperatures` {start, stop, step}, their grids; `bins` and
         `adaece`, how the scores bin; `run`, of which `loss` and `gamma` say how the model was trained.
+    known : sequence of mappings
+        Records of fits to the whole validation split with the same settings (`fits` of a fits.json); those by
+        log-loss are not made again.
 
     Returns
     -------
@@ -80,7 +85,7 @@ def recommend(logits: RunLogits, spec: Mapping[str, Any]) -> Recommendation:
     >>> load_calibrator(found.record).predict_proba(scores[:2]).shape
     (2, 3)
     """
-    context = replace(context_of(spec), criterion="nll")
+    context = context_of(spec)
     methods, skipped = considered(spec["methods"], spec["run"], logits.val.logits.shape[1])
     held_out: dict[str, Array] = {}
     fitted: dict[str, Calibrator] = {}
@@ -88,8 +93,10 @@ def recommend(logits: RunLogits, spec: Mapping[str, Any]) -> Recommendation:
     folds = _folds(whole)
     for method in methods:
         try:
-            held_out[method] = _held_out_losses(method, context, whole, folds)
-            fitted[method] = _unfitted(method, context).fit_objective(whole)
+            calibrator = _fit_to_all(method, context, whole, known)
+            near = replace(context, near=calibrator.parameters)
+            held_out[method] = _held_out_losses(method, near, whole, folds)
+            fitted[method] = calibrator
         except FloatingPointError as error:
             skipped.append({"method": method, "reason": f"no fit was found: {error}"})
     names = list(fitted)
@@ -194,15 +201,28 @@ def _folds(whole: Objective) -> list[tuple[Objective, NDArray[np.bool_]]]:
     """Return for each fold the objective of the other folds, and which samples it holds out."""
     fold_of = stratified_folds(whole.labels, min(FOLDS, len(whole.labels)))
     return [
-        (Objective(whole.logits[fold_of != fold], whole.labels[fold_of != fold]), fold_of == fold)
-        for fold in range(int(fold_of.max()) + 1)
+        (Objective(whole.logits[kept], whole.labels[kept]), ~kept)
+        for kept in (fold_of != fold for fold in range(int(fold_of.max()) + 1))
     ]
 
 
+def _criterion(method: str) -> str | None:
+    """Return log-loss, or None for a method that minimises no criterion of the catalogue."""
+    return None if METHODS[method].criteria == () else "nll"
+
+
 def _unfitted(method: str, context: Context) -> Calibrator:
-    """Return a candidate; one that nothing is fitted to has no criterion."""
-    criterion = None if METHODS[method].criteria == () else context.criterion
-    return calibrator_class(method).from_context(replace(context, criterion=criterion))
+    return calibrator_class(method).from_context(replace(context, criterion=_criterion(method)))
+
+
+def _fit_to_all(
+    method: str, context: Context, whole: Objective, known: Sequence[Mapping[str, Any]]
+) -> Calibrator:
+    """Return a candidate fitted to all samples, from its known fit if there is one."""
+    for record in known:
+        if (record["method"], record["criterion"]) == (method, _criterion(method)):
+            return load_calibrator(record)
+    return _unfitted(method, context).fit_objective(whole)
 
 
 def _held_out_losses(
@@ -211,7 +231,7 @@ def _held_out_losses(
     """Return the log-loss of each validation sample (n,) under the fit to the folds that it is not in."""
     losses = np.empty(len(whole.labels))
     for objective, held in folds:
-        calibrator = _unfitted(method, context).fit_objective(objective)
+        calibrator = _unfitted(method, context).fit_objective(objective, scored=False)
         losses[held] = _sample_losses(calibrator, whole.logits[held], whole.labels[held])
     return losses
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
+from focalcal.calibration.calibrators import Calibrator, Context, FocalMap, calibrator_class
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.metrics import Predictions, metric_value
@@ -36,6 +36,7 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
     run, context = spec["run"], context_of(spec)
     objective = Objective(logits.val.logits, logits.val.labels, context.bins, context.adaece)
     surfaces = validation_surfaces(objective, context)
+    scorer = _Scorer(logits, context)
     rows: list[dict[str, Any]] = []
     fits: list[dict[str, Any]] = []
     skipped: list[dict[str, str]] = []
@@ -47,12 +48,14 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
         own = METHODS[method].criteria
         for criterion in spec["criteria"] if own is None else own or (None,):
             calibrator = calibrator_class(method).from_context(replace(context, criterion=criterion))
-            fit = calibrator.fit_objective(objective).to_record()
-            for name, split in (("val", logits.val), ("test", logits.test)):
-                scores = _all_metrics(calibrator, split, context)
-                rows.extend(score_rows(run, fit, name, scores))
-            fit["test_score"] = scores.get(criterion)
-            if criterion is not None and criterion not in scores:
+            fit = calibrator.fit_objective(objective, scored=False).to_record()
+            scores = scorer.all_metrics(calibrator)
+            for split, values in scores.items():
+                rows.extend(score_rows(run, fit, split, values))
+            if fit["validation_score"] is None:
+                fit["validation_score"] = scores["val"].get(criterion)
+            fit["test_score"] = scores["test"].get(criterion)
+            if criterion is not None and criterion not in METRICS:
                 fit["test_score"] = calibrator.score(logits.test.logits, logits.test.labels)
             fits.append(fit)
     record = {"run": dict(run), "fits": fits, "not_applicable": skipped}
@@ -106,7 +109,27 @@ def write_calibration(
         np.savez_compressed(partial, **result.surfaces)
 
 
-def _all_metrics(calibrator: Calibrator, split: Split, context: Context) -> dict[str, float]:
-    """Return every metric of the catalogue on one split, NaN where it is undefined."""
-    predictions = Predictions.from_logs(calibrator.predict_log_proba(split.logits), split.labels)
-    return {name: metric_value(name, predictions, context.bins, context.adaece) for name in METRICS}
+class _Scorer:
+    """Every metric of calibrators on both splits; focal maps of equal gamma and temperature share them."""
+
+    def __init__(self, logits: RunLogits, context: Context) -> None:
+        self._splits = {"val": logits.val, "test": logits.test}
+        self._context = context
+        self._of_focal_maps: dict[tuple[float, float], dict[str, dict[str, float]]] = {}
+
+    def all_metrics(self, calibrator: Calibrator) -> dict[str, dict[str, float]]:
+        """Return for each split every metric of the catalogue, NaN where it is undefined."""
+        if type(calibrator).predict_log_proba is not FocalMap.predict_log_proba:
+            return self._scores(calibrator)
+        key = (calibrator.gamma_, calibrator.temperature_)
+        if key not in self._of_focal_maps:
+            self._of_focal_maps[key] = self._scores(calibrator)
+        return self._of_focal_maps[key]
+
+    def _scores(self, calibrator: Calibrator) -> dict[str, dict[str, float]]:
+        return {name: self._metrics(calibrator, split) for name, split in self._splits.items()}
+
+    def _metrics(self, calibrator: Calibrator, split: Split) -> dict[str, float]:
+        predictions = Predictions.from_logs(calibrator.predict_log_proba(split.logits), split.labels)
+        bins, variant = self._context.bins, self._context.adaece
+        return {name: metric_value(name, predictions, bins, variant) for name in METRICS}

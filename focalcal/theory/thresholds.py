@@ -7,11 +7,10 @@ is its inverse.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import lambertw
 
 from focalcal.theory.arguments import (
     checked_above,
@@ -52,7 +51,7 @@ def overconfidence_threshold(gamma: float) -> float:
     gamma = checked_above("gamma", gamma)
     low = 1.0 / (gamma + 10.0) ** 2
     high = ABOVE_TAU_OC
-    return float(brentq(lambda v: 2.0 * (1.0 - v) / math.log(v) + 1.0 - gamma * v, low, high, xtol=1e-15))
+    return _root(lambda v: 2.0 * (1.0 - v) / math.log(v) + 1.0 - gamma * v, low, high, 1e-15)
 
 
 def underconfidence_threshold(gamma: float) -> float:
@@ -62,7 +61,7 @@ def underconfidence_threshold(gamma: float) -> float:
     """
     gamma = checked_above("gamma", gamma)
     low = overconfidence_threshold(gamma)
-    return float(brentq(_log_phi_over_gamma, low, 0.5, args=(gamma,), xtol=1e-15))
+    return _root(lambda v: _log_phi_over_gamma(v, gamma), low, 0.5, 1e-15)
 
 
 def gamma_star(p0: float) -> float:
@@ -71,6 +70,8 @@ def gamma_star(p0: float) -> float:
     `a/b + W_{-1}(-(a^(1 - a/b) / b) log a) / log a`, a = 1 - p0, b = p0 log p0. Above p0 = 1/2, phi
     is below 1 for every gamma > 0, and the formula returns the trivial solution 0.
     """
+    from scipy.special import lambertw  # noqa: PLC0415 - as in `_root`
+
     number = checked_scalar("p0", p0)
     if not 0.0 < number <= 0.5:
         raise ValueError(f"p0 must lie in (0, 0.5], got {number!r}")
@@ -135,7 +136,14 @@ def largest_overconfident_gamma(classes: int) -> float:
     high = 1.0
     while _log_phi_over_gamma(share, high) > 0:
         high *= 2.0
-    return float(brentq(lambda gamma: _log_phi_over_gamma(share, gamma), 1e-12, high, xtol=1e-14))
+    return _root(lambda gamma: _log_phi_over_gamma(share, gamma), 1e-12, high, 1e-14)
+
+
+def _root(function: Callable[[float], float], low: float, high: float, error: float) -> float:
+    """Return where a function is 0 between two arguments at which its signs differ, to this error."""
+    from scipy.optimize import brentq  # noqa: PLC0415 - half of the start of a job that may not need it
+
+    return float(brentq(function, low, high, xtol=error))
 
 
 def _log_phi_over_gamma(v: float, gamma: float) -> float:

@@ -91,7 +91,8 @@ class MadeResults:
 
     def write_figures(self):
         """Draw the figures of the reporting stage; the others, whose data are not made up, are blank."""
-        figures = self.layout.products("figure", stage="reporting")
+        drawn = self.layout.products("figure", stage="reporting")
+        figures = [product for product in drawn if "data" not in product.inputs]
         self._build([product for product in figures if product.scope == "all"])
         for dataset_model in self.layout.dataset_models:
             here = [product for product in figures if product.scope != "all"]

@@ -11,12 +11,13 @@ from tests.project import ROOT, Project, copy_sources, tiny_recipe
 BLOCK = re.compile(r"^```(\w+)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILES = {name: text for _, name, text in BLOCK.findall((ROOT / "docs" / "extend.md").read_text("utf-8"))}
 CONFIG = ("--configfile", "own.yaml")
+of_one_run = pytest.mark.xdist_group("extensions")
+"""Marks tests of the same finished workflow: parallel test processes would each run it again."""
 
 
-@pytest.fixture(scope="module")
-def extended(tmp_path_factory):
-    """A project with the files of the page, its workflow run once with a short recipe."""
-    project = Project(tmp_path_factory.mktemp("extended") / "project")
+def with_the_files_of_the_page(root):
+    """Return a project with the files of the page, a short recipe and no results."""
+    project = Project(root)
     copy_sources(project.root)
     for name, text in FILES.items():
         path = project.root / name
@@ -25,6 +26,13 @@ def extended(tmp_path_factory):
     project.configure(lambda config: config.update(recipes={"quickstart": tiny_recipe()}))
     for old, new in (("count: 1500", "count: 300"), ("[ce, focal-2, bounded", "[ce, bounded")):
         project.edit("own.yaml", old, new)
+    return project
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory):
+    """A project with the files of the page, its workflow run once."""
+    project = with_the_files_of_the_page(tmp_path_factory.mktemp("extended") / "project")
     project.snakemake(*CONFIG)
     return project
 
@@ -43,6 +51,7 @@ def test_there_is_one_short_example_of_each_kind():
             assert ast.parse(text).body
 
 
+@of_one_run
 def test_everything_is_compared_with_everything(extended):
     found = rows(extended, "metrics")
     assert {row["dataset"] for row in found} == {"rings"}
@@ -57,13 +66,14 @@ def test_everything_is_compared_with_everything(extended):
     assert len(rows(extended, "recommended")) == 6
 
 
+@of_one_run
 @pytest.mark.parametrize(
     ("file", "old", "new", "runs_again"),
     [
         ("losses/bounded.py", "0.7 if", "0.6 if", {"train": 4, "calibrate": 4, "recommend": 4}),
         ("models/tanh.py", "64", "32", {"train": 3, "calibrate": 3, "recommend": 3}),
         ("calibrators/shrinkage.py", "0.001, 1", "0.002, 1", {"train": 0, "calibrate": 6, "recommend": 6}),
-        ("metrics/overconfidence.py", "max(0.0", "max(0.1", {"train": 0, "calibrate": 6, "recommend": 0}),
+        ("metrics/overconfidence.py", "max(0.0", "max(0.1", {"train": 0, "calibrate": 6, "recommend": 6}),
         ("datasets/rings.py", "1 + labels", "2 + labels", {"train": 6, "calibrate": 6, "recommend": 6}),
         ("losses/bounded.py", "import torch", "# why\nimport torch", {}),
     ],
@@ -78,6 +88,7 @@ def test_an_edit_reruns_what_uses_the_file(extended, tmp_path, file, old, new, r
         assert planned.get(rule, 0) == count, planned
 
 
+@of_one_run
 def test_a_file_that_nothing_uses_reruns_nothing(extended, tmp_path):
     project = extended.copy(tmp_path / "unused")
     (project.root / "extensions/calibrators/unused.py").write_text(
@@ -109,8 +120,8 @@ def test_a_file_that_nothing_uses_reruns_nothing(extended, tmp_path):
         ("models/mine.py", "def build(:", "extensions/models/mine.py, line 1: "),
     ],
 )
-def test_a_mistake_is_refused_before_any_job_in_one_line(extended, tmp_path, file, text, message):
-    project = extended.copy(tmp_path / "wrong")
+def test_a_mistake_is_refused_before_any_job_in_one_line(tmp_path, file, text, message):
+    project = with_the_files_of_the_page(tmp_path / "wrong")
     (project.root / "extensions" / file).write_text(text, encoding="utf-8")
     output = project.snakemake("-n", *CONFIG, expect=2)
     errors = [line for line in output.splitlines() if line.startswith("error: ")]
@@ -119,8 +130,8 @@ def test_a_mistake_is_refused_before_any_job_in_one_line(extended, tmp_path, fil
     assert "Traceback" not in output
 
 
-def test_an_unknown_metric_is_refused_with_the_known_ones(extended, tmp_path):
-    project = extended.copy(tmp_path / "metric")
+def test_an_unknown_metric_is_refused_with_the_known_ones(tmp_path):
+    project = with_the_files_of_the_page(tmp_path / "metric")
     project.edit("own.yaml", "metric: overconfidence", "metric: overconfidnce")
     output = project.snakemake("-n", *CONFIG, expect=2)
     assert "config key 'report.metric' is \"overconfidnce\"; allowed: " in output

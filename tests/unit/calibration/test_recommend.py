@@ -1,10 +1,11 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from focalcal.calibration import saved
-from focalcal.calibration.calibrators import Context, calibrator_class
+from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.logits_io import RunLogits, Split, from_arrays
 from focalcal.calibration.recommend import (
@@ -15,6 +16,7 @@ from focalcal.calibration.recommend import (
     recommend,
     stratified_folds,
 )
+from focalcal.calibration.run import calibrate
 from focalcal.calibration.scaling import VectorScaling
 from focalcal.data.network_logits import network_arrays
 from focalcal.data.networks import networks_of
@@ -184,11 +186,14 @@ def test_the_file_of_a_run_is_a_saved_calibrator_with_what_led_to_it(tmp_path, o
     }
     np.savez(tmp_path / "logits.npz", **arrays)
     output = tmp_path / "seed1.json"
-    entry_point.main(
-        ["--spec", json.dumps(SPEC), "--logits", str(tmp_path / "logits.npz"), "--output", str(output)]
-    )
+    fits = tmp_path / "fits.json"
+    fits.write_text(json.dumps(calibrate(logits, SPEC | {"criteria": ["ece", "nll"]}).fits), encoding="utf-8")
+    arguments = {"spec": json.dumps(SPEC), "logits": tmp_path / "logits.npz", "fits": fits, "output": output}
+    entry_point.main([text for name, value in arguments.items() for text in (f"--{name}", str(value))])
     content = json.loads(output.read_text("utf-8"))
+    # Here the fits to all samples come from the file; they are those that are made without it.
     assert content["recommendation"]["candidates"] == overconfident.details["candidates"]
+    assert content["calibrator"] == overconfident.record
     assert content["spec"] == SPEC
     assert "focalcal/calibration/recommend.py" in content["provenance"]["code"]
     expected = calibrator_class("ts").from_context(Context("nll", temperatures=np.arange(1, 101) / 20))
@@ -197,6 +202,33 @@ def test_the_file_of_a_run_is_a_saved_calibrator_with_what_led_to_it(tmp_path, o
     assert np.array_equal(
         restored.predict_proba(logits.test.logits), expected.predict_proba(logits.test.logits)
     )
+
+
+def test_known_fits_by_log_loss_are_not_made_again(monkeypatch):
+    logits = gaussian_logits(3.0, samples=400)
+    spec = SPEC | {"methods": ["ts"]}
+    known = recommend(logits, spec).record
+    fit_to = []
+    fitting = Calibrator.fit_objective
+
+    def counted(self, objective, **options):
+        fit_to.append((type(self).__name__, len(objective.labels)))
+        return fitting(self, objective, **options)
+
+    monkeypatch.setattr(Calibrator, "fit_objective", counted)
+    assert recommend(logits, spec, [known | {"criterion": "ece", "parameters": {}}, known]).record == known
+    assert [size for name, size in fit_to if name == "TemperatureScaling"] == [300] * 4
+
+
+@pytest.mark.parametrize("method", ["vs", "ms", "svs", "sms", "fts-vs", "fts-svs"])
+def test_a_search_from_a_near_fit_finds_the_same_minimum(method):
+    logits, labels = like_a_network(1500, 5)
+    context = Context("nll", gammas=(-0.5, 5.0), temperatures=np.arange(1, 101) / 20)
+    kind = calibrator_class(method)
+    near = kind.from_context(context).fit(logits[:1000], labels[:1000]).parameters
+    alone = kind.from_context(context).fit(logits, labels)
+    warm = kind.from_context(replace(context, near=near)).fit(logits, labels)
+    assert warm.score_ == pytest.approx(alone.score_, abs=2e-7)
 
 
 @pytest.mark.slow

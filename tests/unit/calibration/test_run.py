@@ -148,9 +148,9 @@ def test_a_calibrator_without_gamma_and_temperature_and_a_new_metric_need_nothin
         ("nll", None, None)
     }
     (fit,) = json.loads(json.dumps(result.fits))["fits"]
-    assert (len(fit["parameters"]["bias"]), fit["boundaries"], fit["validation_score"]) == (5, {}, None)
+    assert (len(fit["parameters"]["bias"]), fit["boundaries"]) == (5, {})
     values = {(row["split"], row["metric"]): row["value"] for row in result.rows}
-    assert fit["test_score"] == values["test", "nll"]
+    assert (fit["validation_score"], fit["test_score"]) == (values["val", "nll"], values["test", "nll"])
     probs = load_calibrator(fit).predict_proba(logits.test.logits)
     assert values["test", "first_class"] == probs[:, 0].mean() + 15
 
