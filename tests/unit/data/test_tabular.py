@@ -126,6 +126,6 @@ def test_bundled_tables_are_scikit_learns(name, load, tmp_path):
 def test_a_changed_scikit_learn_is_refused(tmp_path):
     spec = registry.job_spec("iris")
     spec["entry"]["file"] = {**spec["entry"]["file"], "size": 1}
-    expected = r"dataset iris: iris\.csv of scikit-learn .*: iris\.csv has 2734 bytes instead of 1; install the"
+    expected = r"dataset iris: iris\.csv of scikit-learn .*: iris\.csv has 2734 bytes instead of 1; install"
     with pytest.raises(UserError, match=expected):
         prepare_dataset(spec, tmp_path)
