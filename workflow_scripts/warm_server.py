@@ -59,7 +59,8 @@ def _load(module: str) -> None:
     if module not in sys.modules:
         _import_all([module])
         # The digests of its code, which every record has, are kept as well.
-        code_digests(f"{module.replace('.', '/')}.py", *MODULES)
+        with contextlib.suppress(OSError, SyntaxError):
+            code_digests(f"{module.replace('.', '/')}.py", *MODULES)
 
 
 def _import_all(names: list[str]) -> None:

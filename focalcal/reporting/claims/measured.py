@@ -324,11 +324,9 @@ def _mean_value(values: pd.Series, words: str) -> Found:
 
 
 def _focal_and_cross_entropy(runs: Measurements, method: str) -> pd.DataFrame:
-    """Return the ECE of each focal loss, `focal`, by a method beside that of cross-entropy, `ce`, as trained."""
-    focal, raw = (
-        runs.score(method, "", "ece").drop(index="ce", errors="ignore"),
-        runs.score("none", "", "ece"),
-    )
+    """Return the ECE of each focal loss by a method (`focal`) and of cross-entropy as trained (`ce`)."""
+    focal = runs.score(method, "", "ece").drop(index="ce", errors="ignore")
+    raw = runs.score("none", "", "ece")
     if "ce" not in raw:
         return pd.DataFrame({"focal": [], "ce": []})
     return pd.DataFrame({"focal": focal, "ce": raw["ce"]})

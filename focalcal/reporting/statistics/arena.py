@@ -80,9 +80,9 @@ def arena_of(
 ) -> Arena | None:
     """Return the arena of the shown calibrators chosen by one criterion or not fitted at all.
 
-    Scores are means over seeds, one per setting (dataset, model, loss); with `unit`, such as the dataset, means
-    of those over the settings of each unit. With `gamma_known`, calibrators that need the gamma of the training
-    loss compete too. None without two calibrators.
+    Scores are means over seeds, one per setting (dataset, model, loss); with another `unit`, such as the
+    dataset, means of those over its settings. With `gamma_known`, calibrators that need the gamma of the
+    training loss compete too. None without two calibrators.
     """
     fits = shown_fits(frame, criterion, gamma_known=gamma_known)
     fits = [fit for fit in fits if fit[1] in {"", criterion}]

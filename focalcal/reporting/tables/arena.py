@@ -92,8 +92,8 @@ def arena(sources: Sources) -> Table | None:
     section="answer",
     order=42,
     heading="Which calibrator, over datasets?",
-    caption="Every calibrator, ranked by test log-loss over the datasets of the networks trained here, with one "
-    "score per dataset. The intervals are about a new dataset.",
+    caption="Every calibrator, ranked by test log-loss over the datasets of the networks trained here, with "
+    "one score per dataset. The intervals are about a new dataset.",
     inputs=("metrics", "runs"),
     when="many datasets",
 )
