@@ -110,6 +110,19 @@ rule plan:
         "printf %s {params.spec:q} | python -m workflow_scripts.plan --spec - 2> {log:q}"
 
 
+rule smoke:
+    """Print what each run was trained on; with configs/smoke.yaml, the first thing to try on a GPU."""
+    input:
+        collect("results/runs/{run}/run.json", run=GRID.trained_paths),
+    log:
+        "logs/smoke.log",
+    localrule: True
+    conda:
+        "../envs/training.yaml"
+    shell:
+        "python -m workflow_scripts.smoke {input:q} 2> {log:q}"
+
+
 rule train_all:
     """All trained models, and the logits of all runs."""
     input:

@@ -231,6 +231,7 @@ class TemperatureScaling(_OnGrid):
     color="vermilion",
     marker="D",
     compared_with=("ts", "none"),
+    replaces=("fts-k24",),
 )
 @dataclass(eq=False)
 class FocalTemperatureScaling(_OnGrid):
@@ -296,7 +297,7 @@ class LineFocalTemperatureScaling(FocalTemperatureScaling):
     narrowest_range=1.2e-3,
     shown=False,
     compared_with=("fts",),
-    replaces=("fts", "fts-line", "fts-predicted"),
+    replaces=("fts", "fts-k24", "fts-line", "fts-predicted"),
 )
 @dataclass(eq=False)
 class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):

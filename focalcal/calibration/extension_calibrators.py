@@ -16,7 +16,7 @@ from focalcal.calibration.metrics import ROW_SUM_TOLERANCE
 from focalcal.calibration.objective import Objective, checked_logits
 from focalcal.calibration.search import Fit
 from focalcal.common.errors import UserError
-from focalcal.common.extensions import extension_file, extension_names, load_extension
+from focalcal.common.extensions import extension_attributes, extension_file, load_extension
 
 SMALLEST_PROBABILITY = np.finfo(np.float64).tiny
 """What a predicted probability of 0 counts as, so that its log-loss is finite: 708."""
@@ -75,18 +75,14 @@ class OwnCalibrator(Calibrator):
         return extension_file("calibrators", self.name)
 
 
-def __getattr__(name: str) -> type[OwnCalibrator]:
-    """Return the calibrator of an extension of that name."""
-    if name not in extension_names("calibrators"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _class_of(name)
-
-
 @functools.cache
 def _class_of(name: str) -> type[OwnCalibrator]:
     return type(
         name, (OwnCalibrator,), {"name": name, "__module__": __name__, "__doc__": OwnCalibrator.__doc__}
     )
+
+
+__getattr__ = extension_attributes("calibrators", _class_of)
 
 
 def _restored(value: Any) -> Any:

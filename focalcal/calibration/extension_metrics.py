@@ -5,7 +5,6 @@ Each name is an attribute of this module: a function `(probs, labels)` that chec
 
 import functools
 import math
-from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
@@ -13,14 +12,7 @@ from numpy.typing import ArrayLike
 
 from focalcal.calibration.metrics import Predictions, Probs
 from focalcal.common.errors import UserError
-from focalcal.common.extensions import extension_file, extension_names, load_extension
-
-
-def __getattr__(name: str) -> Callable[[Probs, ArrayLike], float]:
-    """Return the metric of an extension of that name."""
-    if name not in extension_names("metrics"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return functools.partial(own_metric, name)
+from focalcal.common.extensions import extension_attributes, extension_file, load_extension
 
 
 def own_metric(name: str, probs: Probs, labels: ArrayLike) -> float:
@@ -34,3 +26,6 @@ def own_metric(name: str, probs: Probs, labels: ArrayLike) -> float:
             f"lower for better predictions"
         )
     return float(value)
+
+
+__getattr__ = extension_attributes("metrics", lambda name: functools.partial(own_metric, name))

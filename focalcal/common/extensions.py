@@ -10,7 +10,7 @@ import functools
 import importlib.util
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,17 @@ def load_extension(kind: str, name: str, root: Path = CHECKOUT) -> Any:
                     f"(docs/extend.md)"
                 )
     return only
+
+
+def extension_attributes(kind: str, made: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a module's `__getattr__` that finds each extension of a kind as the attribute `made(name)`."""
+
+    def attribute(name: str) -> Any:
+        if name not in extension_names(kind):
+            raise AttributeError(f"{name!r} is not the name of a file in {FOLDER}/{kind}")
+        return made(name)
+
+    return attribute
 
 
 def _check_definitions(kind: str, file: str, found: list[str]) -> None:

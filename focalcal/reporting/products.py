@@ -73,6 +73,8 @@ SECTIONS = {
     "fits": PageSection("run", "What the calibrators did"),
 }
 """Where products stand: the sections of all pages, in the order of the report."""
+ABOUT_PAPERS = ("theory", "paper tables")
+"""Sections that say nothing about a user's own models."""
 SCOPES = ("all", "dataset and model")
 MANY_DATASETS = 5
 """As many as conclusions about datasets in general need at least."""
@@ -193,8 +195,8 @@ class Layout:
         ]
 
     def reported(self, kind: str | None = None) -> list[Product]:
-        """Return the products that the report shows: all, without theory if only own logits are studied."""
-        return [p for p in self.products(kind) if not (self._own_logits_only and p.stage == "theory")]
+        """Return the products that the report shows; of own logits, not those that are about the papers."""
+        return [p for p in self.products(kind) if not (self._own_logits_only and p.section in ABOUT_PAPERS)]
 
     def model_figures(self, when: str) -> list[Product]:
         """Return the figures made for each dataset and model under a condition: one job draws them."""

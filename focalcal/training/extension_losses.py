@@ -7,17 +7,10 @@ import torch
 from torch import Tensor
 
 from focalcal.common.errors import UserError
-from focalcal.common.extensions import extension_file, extension_names, load_extension
-from focalcal.training.losses import LossContext, LossFunction
+from focalcal.common.extensions import extension_attributes, extension_file, load_extension
+from focalcal.training.losses import LossContext
 
 SAMPLES, CLASSES = 6, 3
-
-
-def __getattr__(name: str) -> LossFunction:
-    """Return the loss of an extension of that name."""
-    if name not in extension_names("losses"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return OwnLoss(name)
 
 
 class OwnLoss:
@@ -67,3 +60,6 @@ class OwnLoss:
                 f"{file}: loss or its gradient is NaN or infinite for logits between -4 and 4; allowed: "
                 f"finite numbers; start from torch.log_softmax(logits, dim=1)"
             )
+
+
+__getattr__ = extension_attributes("losses", OwnLoss)

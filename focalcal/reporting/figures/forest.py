@@ -14,6 +14,7 @@ from focalcal.reporting.products import figure
 from focalcal.reporting.records.measurements import SETTING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import HEADLINE
+from focalcal.reporting.statistics.effects import sample_comparisons
 from focalcal.reporting.text import MINUS
 from focalcal.training.appearance import loss_label, loss_order
 
@@ -71,16 +72,10 @@ def sample_differences(diagnostics: Iterable[Mapping[str, Any]]) -> pd.DataFrame
     Differences and bounds are means over n seeds; the seeds share their test samples, so that the bounds of
     a mean are about as far apart as those of one seed.
     """
-    first, second = HEADLINE
-    rows = []
-    for record in diagnostics:
-        for found in record["comparisons"]:
-            row = {"method": first, "against": second, "criterion": record["criterion"], **found}
-            if (row["method"], row["against"]) == HEADLINE:
-                rows.append({**{name: record["run"][name] for name in SETTING}, **row})
+    rows = sample_comparisons(diagnostics)
+    rows = rows[(rows["method"] == HEADLINE[0]) & (rows["against"] == HEADLINE[1])]
     names = ["difference", "low", "high"]
-    frame = pd.DataFrame(rows, columns=[*SETTING, "metric", "criterion", *names])
-    groups = frame.groupby([*SETTING, "metric", "criterion"])[names]
+    groups = rows.groupby([*SETTING, "metric", "criterion"])[names]
     return groups.mean().assign(n=groups.size()).reset_index()
 
 

@@ -18,7 +18,6 @@ from focalcal.reporting.report.images import InlineImage, read_image
 from focalcal.reporting.report.runtime import chart_runtime, read_chart
 from focalcal.reporting.statistics.answer import answer_card
 from focalcal.reporting.statistics.effects import sample_comparisons
-from focalcal.reporting.statistics.headline import headline
 from focalcal.workflow.grid import Grid
 from focalcal.workflow.provenance import ROOT
 
@@ -71,7 +70,6 @@ class Contents:
     title: str
     config: str
     """The configuration as JSON text."""
-    headline: Mapping[str, Any]
     answer: Sequence[Mapping[str, Any]]
     """The answer card, one part for each origin of networks."""
     runs: Sequence[Mapping[str, str]]
@@ -133,7 +131,6 @@ def read_contents(
     return Contents(
         title=config["report"]["title"],
         config=json.dumps(config, indent=2, ensure_ascii=False),
-        headline=headline(sources.metrics, sources.metric),
         answer=answer_card(
             sources.metrics, sample_comparisons(sources.diagnostics), sources.runs, sources.criterion
         ),

@@ -1,6 +1,6 @@
 """Our scores in the layout of K24 Table 1, with K24's numbers beside them where it prints the same cell."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -8,6 +8,7 @@ import pandas as pd
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import sorted_settings
+from focalcal.reporting.records.published import K24_LOG_LOSS
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import (
     BRACKETS_NOTE,
@@ -33,7 +34,9 @@ SHOWN = {name: METRICS[name] for name in CHOSEN_BY} | {
     "adaece": replace(METRICS["adaece"], label="ECE, equal mass")
 }
 
-PUBLISHED_NOTE = "K24: 5 seeds, ResNet-50; it prints one gamma per row, whatever the column's criterion."
+LOG_LOSS_METHODS = {"ts": "ts", "fts": K24_LOG_LOSS}
+"""The fits of each row whose log-loss is shown."""
+PUBLISHED_NOTE = "K24: 5 seeds, ResNet-50."
 
 
 @table(
@@ -48,8 +51,8 @@ def k24_table1(sources: Sources) -> Table | None:
     rows = [(*setting, method) for setting in sorted_settings(sources.scores) for method in ("ts", "fts")]
     ours = {name: (criterion, name) for name, criterion in CHOSEN_BY.items()}
     theirs = {f"{name}_published": ("" if name == "accuracy" else ours[name][0], name) for name in ours}
-    printed = score_frame(printed_scores(sources.published, "K24"), rows, theirs)
-    frame = score_frame(sources.scores, rows, ours, ranked=ours).join(printed.filter(like="_published_"))
+    printed = _cells(printed_scores(sources.published, "K24"), rows, theirs)
+    frame = _cells(sources.scores, rows, ours, ranked=ours).join(printed.filter(like="_published_"))
     frame = with_scores(frame, ours)
     if frame.empty:
         return None
@@ -78,13 +81,27 @@ def k24_table1(sources: Sources) -> Table | None:
         notes=(
             f"A row named after a loss is temperature scaling; '+ {GAMMA}' adds the focal map.",
             BRACKETS_NOTE,
-            "Log-loss is that of the fit chosen by validation log-loss, ECE that chosen by validation ECE.",
+            f"{GAMMA} is chosen by validation ECE; T by validation log-loss and ECE for the column of each.",
             "Best of each dataset and model in bold, ties at the shown digits included.",
             spread_note(frame, ours),
             *footnotes(marks),
             *([PUBLISHED_NOTE] if any(f"{key}_mean" in frame for key in theirs) else []),
         ),
     )
+
+
+def _cells(
+    scores: pd.DataFrame,
+    rows: Sequence[tuple[str, ...]],
+    keys: Mapping[str, tuple[str, str]],
+    ranked: Collection[str] = (),
+) -> pd.DataFrame:
+    """Return the numbers of all keys; those of log-loss are of the fits that K24 chose for it."""
+    frame = score_frame(scores, rows, keys, ranked)
+    for_log_loss = [(*setting, LOG_LOSS_METHODS[method]) for *setting, method in rows]
+    of_log_loss = {key: names for key, names in keys.items() if names[-1] == "nll"}
+    log_loss = score_frame(scores, for_log_loss, of_log_loss, ranked).filter(regex="^_?nll")
+    return frame.assign(**log_loss)
 
 
 def _measured_columns(frame: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.metrics import Predictions, metric_value
 from focalcal.calibration.run import calibrate
+from focalcal.common import extensions
 from focalcal.common.errors import UserError
 from tests.unit.calibration.logit_sets import noisy
 
@@ -41,7 +42,7 @@ def use(monkeypatch):
     def used(kind, thing):
         module = {"calibrators": extension_calibrators, "metrics": extension_metrics}[kind]
         monkeypatch.setattr(module, "load_extension", lambda *_: thing)
-        monkeypatch.setattr(module, "extension_names", lambda _: ["mine"])
+        monkeypatch.setattr(extensions, "extension_names", lambda _: ["mine"])
         if kind == "calibrators":
             entry = Method("mine", module.__name__, "mine", "mine", criteria=())
             monkeypatch.setitem(METHODS, "mine", entry)

@@ -11,7 +11,9 @@ def record(loss, seed, comparisons, model="m"):
 
 
 def difference(metric, value, **others):
-    return {"metric": metric, "difference": value, "low": value - 0.02, "high": value + 0.01, **others}
+    pair = {"method": "fts", "against": "ts", "criterion": "ece"}
+    interval = {"low": value - 0.02, "high": value + 0.01}
+    return {"metric": metric, "difference": value, **interval, **pair, **others}
 
 
 def test_differences_are_means_over_seeds():

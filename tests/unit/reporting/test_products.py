@@ -40,11 +40,13 @@ class Grid:
         return {"name": dataset, "entry": entry, "parameters": {"sizes": sizes, "seed": 0}}
 
 
-def test_a_report_on_own_logits_shows_no_theory(monkeypatch):
-    monkeypatch.setattr(products, "PRODUCTS", [FIGURE, replace(FIGURE, name="errors", section="scores")])
+def test_a_report_on_own_logits_is_not_about_the_papers(monkeypatch):
+    others = {"errors": "scores", "layout": "paper tables"}
+    made = [FIGURE, *(replace(FIGURE, name=name, section=section) for name, section in others.items())]
+    monkeypatch.setattr(products, "PRODUCTS", made)
     layouts = [Layout(type("OwnOrNot", (Grid,), {"own_logits_only": own})()) for own in (False, True)]
     assert [[product.name for product in layout.reported()] for layout in layouts] == [
-        ["curve", "errors"],
+        ["curve", "errors", "layout"],
         ["errors"],
     ]
     assert layouts[1].products("figure", stage="theory") == [FIGURE]

@@ -194,8 +194,8 @@ def test_runs_and_claims_are_escaped(made):
 
 def test_numbers_are_sorted_by_value(made):
     text = report_html(contents_of(made))
-    assert '<td class="n" data-v="1.5">1.5</td>' in text  # training seconds
-    assert '<td>train</td><td class="n" data-v="4">4</td><td class="n" data-v="6.0">6 s</td>' in text
+    assert '<td data-v="1.5">1.5</td>' in text  # training seconds
+    assert '<td>train</td><td data-v="4">4</td><td data-v="6.0">6 s</td>' in text
 
 
 def test_missing_runs_are_told(made):

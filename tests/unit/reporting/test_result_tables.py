@@ -1,4 +1,4 @@
-"""The suite's own tables: overview, all scores, comparisons, ranking, optimism, boundaries; the headline."""
+"""The suite's own tables: overview, all scores, comparisons, ranking, optimism, boundaries."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,6 @@ import pytest
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.reporting.statistics.comparisons import compared_pairs
-from focalcal.reporting.statistics.headline import headline
 from tests.e2e.made_results import MadeResults
 from tests.unit.reporting.made_sources import bold, build, column, csv_rows, metrics_of, texts
 
@@ -296,19 +295,24 @@ class TestBoundHits:
         assert column(table, "Parameter") == ["bias"]
 
 
-def test_headline_counts_runs_and_names_the_best_loss(frame):
-    found = headline(frame, "ece")
-    assert found["counts"]["runs"] == 14
-    assert found["best_as_trained"] == [
-        {"place": "digits · mlp", "loss": "Cross-entropy", "score": "10.00", "cross_entropy": "10.00"}
-    ]
-    json.dumps(found)
+class TestBestLosses:
+    def test_the_best_loss_stands_beside_cross_entropy(self, tmp_path):
+        scores = (
+            *(("none,", "nll", 0.9, 0.7), ("ts,nll", "nll", 0.6, 0.7)),
+            *(("none,", "ece", 0.1, 0.02), ("ts,nll", "ece", 0.03, 0.03)),
+        )
+        lines = "".join(
+            f"d,m,{loss},0,{method},0,1.5,test,{metric},{value}\n"
+            for method, metric, *values in scores
+            for loss, value in zip(("ce", "focal-2"), values, strict=True)
+        )
+        table = build("best_losses", metrics=metrics_of(tmp_path, lines))
+        cells = [f"Focal {G} = 2 0.700 (0.900)", "Cross-entropy 0.600", f"Focal {G} = 2 2.00 (10.00)", ""]
+        assert texts(table) == [["d", "m", "2", *cells]], "no temperature was chosen by ECE"
+        assert table.notes[0] == f"As trained, the lowest log-loss: Focal, fixed {G} in 1 of 1."
 
-
-def test_the_best_accuracy_is_the_highest(frame):
-    frame.loc[(frame["metric"] == "accuracy") & (frame["loss"] == "focal-2"), "value"] = 0.95
-    (best,) = headline(frame, "accuracy")["best_as_trained"]
-    assert (best["loss"], best["score"], best["cross_entropy"]) == (f"Focal {G} = 2", "95.0", "90.0")
+    def test_one_loss_is_not_compared(self, tmp_path):
+        assert build("best_losses", metrics=metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,nll,0.9\n")) is None
 
 
 def test_bound_hits_count_the_fits_of_the_runs_that_succeeded(tmp_path):

@@ -116,7 +116,7 @@ def test_html_escapes_and_carries_numbers(table):
     html = to_html(table, "demo")
     assert '<table class="data" id="table-demo" data-sticky="1">' in html
     assert '<th colspan="2" scope="colgroup" class="span">ECE (%)</th>' in html
-    assert '<td class="n" data-v="0.01"><b>1.00 ± 0.20</b></td>' in html
+    assert '<td data-v="0.01"><b>1.00 ± 0.20</b></td>' in html
     assert "50 % &amp; more" in html
     assert html.count("<tbody>") == 2
     assert "<li>one note</li>" in html

@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+from focalcal.common import extensions
 from focalcal.common.errors import UserError
 from focalcal.training import catalogue, extension_losses
 from focalcal.training.appearance import loss_label, loss_styles
@@ -23,7 +24,7 @@ def use_loss(monkeypatch):
 
     def used(function):
         monkeypatch.setattr(extension_losses, "load_extension", lambda *_: function)
-        monkeypatch.setattr(extension_losses, "extension_names", lambda _: ["mine"])
+        monkeypatch.setattr(extensions, "extension_names", lambda _: ["mine"])
         kind = LossKind(OWN_LOSSES, "mine", "own", number="gamma", number_is_optional=True)
         monkeypatch.setitem(LOSSES, "mine", kind)
 

@@ -1,0 +1,100 @@
+"""The best training loss for each dataset and model, as trained and after temperature scaling."""
+
+from collections import Counter
+
+import pandas as pd
+
+from focalcal.calibration.catalogue import METRICS
+from focalcal.reporting.products import table
+from focalcal.reporting.records.measurements import SETTING
+from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.tables.columns import DATASET_MODEL, number_column
+from focalcal.reporting.tables.table import Column, Row, Table
+from focalcal.reporting.text import format_number
+from focalcal.training.appearance import loss_family, loss_label, loss_order
+
+STAGES = {"none": "As trained", "ts": "After temperature scaling"}
+LEADING = "nll"
+"""The score that decides, a proper one; the report's metric stands beside it."""
+BASELINE = "ce"
+Best = tuple[str, float, float]
+"""A loss, its score, and the score of cross-entropy, NaN where that was not trained."""
+
+
+@table(
+    section="losses",
+    order=5,
+    heading="Which loss is best?",
+    caption="The training loss with the best test score, for each dataset and model with several losses.",
+    inputs=("metrics",),
+    unfolded=True,
+)
+def best_losses(sources: Sources) -> Table | None:
+    """Return the best loss by log-loss and by the report's metric, beside cross-entropy."""
+    keys = [(stage, metric) for metric in dict.fromkeys((LEADING, sources.metric)) for stage in STAGES]
+    rows = []
+    for (dataset, model), scores in sources.scores["mean"].groupby(["dataset", "model"]):
+        losses = scores.index.unique("loss")
+        if len(losses) > 1:
+            row = {"dataset": dataset, "model": model, "losses": len(losses)}
+            for stage, metric in keys:
+                names = (f"{metric}_{stage}_{name}" for name in ("loss", "score", BASELINE))
+                row |= zip(names, _best_loss(scores, stage, metric, sources.criterion), strict=True)
+            rows.append(row)
+    if not rows:
+        return None
+    frame = pd.DataFrame(rows)
+    return Table(
+        title="The training loss with the best test score",
+        frame=frame,
+        columns=(
+            *DATASET_MODEL,
+            number_column("losses", "Losses"),
+            *(_best_column(stage, metric) for stage, metric in keys),
+        ),
+        notes=(
+            *(_summary(frame, stage) for stage in STAGES),
+            "Scores are means over seeds; in brackets that of cross-entropy, where it was trained.",
+        ),
+    )
+
+
+def _best_loss(scores: pd.Series, stage: str, metric: str, criterion: str) -> Best:
+    """Return the best loss of a dataset and model.
+
+    Temperatures are those chosen by the metric itself, or else by `criterion`.
+    """
+    chosen = {"none": [""], "ts": [metric, criterion]}[stage]
+    found = scores.xs((stage, metric), level=("method", "metric"))
+    criteria = found.index.unique("criterion")
+    fitted = [name for name in chosen if name in criteria]
+    if not fitted:
+        return "", float("nan"), float("nan")
+    by_loss = found.xs(fitted[0], level="criterion").droplevel([n for n in SETTING if n != "loss"])
+    by_loss = by_loss.loc[sorted(by_loss.index, key=loss_order)]
+    best = by_loss.idxmax() if METRICS[metric].higher_is_better else by_loss.idxmin()
+    return best, float(by_loss[best]), float(by_loss.get(BASELINE, float("nan")))
+
+
+def _best_column(stage: str, metric: str) -> Column:
+    """Return the column of a stage and metric: the best loss, its score, and that of cross-entropy."""
+    declared, key = METRICS[metric], f"{metric}_{stage}"
+
+    def text(row: Row) -> str:
+        if not row[f"{key}_loss"]:
+            return ""
+        scores = [
+            "" if pd.isna(value) else format_number(value * declared.factor, declared.decimals)
+            for value in (row[f"{key}_score"], row[f"{key}_{BASELINE}"])
+        ]
+        beside = f" ({scores[1]})" if scores[1] and row[f"{key}_loss"] != BASELINE else ""
+        return f"{loss_label(row[f'{key}_loss'])} {scores[0]}{beside}"
+
+    return Column(STAGES[stage], text, f"{key}_score", span=declared.heading)
+
+
+def _summary(frame: pd.DataFrame, stage: str) -> str:
+    """Return in how many rows each family of losses has the lowest log-loss, the most frequent first."""
+    families = Counter(loss_family(loss) or "no loss" for loss in frame[f"{LEADING}_{stage}_loss"])
+    counts = ", ".join(f"{family} in {count} of {len(frame)}" for family, count in families.most_common())
+    return f"{STAGES[stage]}, the lowest log-loss: {counts}."

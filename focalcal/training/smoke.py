@@ -1,0 +1,44 @@
+"""What short training runs show about a machine: where each ran, in which precision, whether it succeeded."""
+
+from collections.abc import Mapping
+from typing import Any
+
+COLUMNS = ("run", "device", "precision", "compiled", "images/s", "loss")
+
+
+def ran_on(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the cells of one run, given its run.json; bf16 and the compiler are used on a GPU only."""
+    recipe, on_gpu = record["spec"]["recipe"], record["device"] == "cuda"
+    loss, speed = record["final"]["train_loss"], record["images_per_second"]
+    return {
+        "device": record["device_name"] or record["device"],
+        "precision": recipe["precision"] if on_gpu else "fp32",
+        "compiled": "yes" if on_gpu and recipe["compile"] else "no",
+        "images/s": "" if speed is None else f"{speed:,.0f}",
+        "loss": "" if loss is None else f"{loss:.4f}",
+    }
+
+
+def smoke_table(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return one line per run under a header."""
+    rows = [dict(zip(COLUMNS, COLUMNS, strict=True))]
+    rows += [{"run": name, **ran_on(record)} for name, record in records.items()]
+    widths = [max(len(row[column]) for row in rows) for column in COLUMNS]
+    lines = ("  ".join(row[c].ljust(width) for c, width in zip(COLUMNS, widths, strict=True)) for row in rows)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def smoke_faults(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return what is not as it should be on a machine with a GPU, one line each."""
+    faults = [
+        f"{name} {record['status']}: {record['message']}"
+        for name, record in records.items()
+        if record["status"] != "ok"
+    ]
+    on_cpu = [name for name, record in records.items() if record["device"] != "cuda"]
+    if on_cpu:
+        faults.append(
+            f"{len(on_cpu)} of {len(records)} runs were trained on a CPU, such as {on_cpu[0]}, so "
+            f"neither bf16 nor the compiler was tried; check that torch.cuda.is_available() is True in a job"
+        )
+    return faults

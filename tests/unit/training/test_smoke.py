@@ -1,0 +1,58 @@
+import pytest
+
+from focalcal.common.errors import UserError
+from focalcal.common.io import write_json
+from focalcal.training.catalogue import LOSSES, parse_loss
+from focalcal.training.smoke import smoke_faults, smoke_table
+from focalcal.workflow.grid import build_grid
+from tests.project import ROOT, merged_config
+from workflow_scripts import smoke
+
+
+def record(device="cuda", status="ok", **recipe):
+    return {
+        "spec": {"recipe": {"precision": "bf16", "compile": False, **recipe}},
+        "status": status,
+        "message": None if status == "ok" else "the loss is NaN",
+        "device": device,
+        "device_name": "NVIDIA A100" if device == "cuda" else None,
+        "images_per_second": 12345.6,
+        "final": {"train_loss": 1.5},
+    }
+
+
+def test_each_run_has_a_line_with_what_it_used():
+    lines = smoke_table(
+        {"ce/seed1": record(compile=True), "ce/seed2": record("cpu", compile=True)}
+    ).splitlines()
+    assert [line.split() for line in lines[1:]] == [
+        ["ce/seed1", "NVIDIA", "A100", "bf16", "yes", "12,346", "1.5000"],
+        ["ce/seed2", "cpu", "fp32", "no", "12,346", "1.5000"],
+    ]
+
+
+def test_failed_runs_and_runs_on_a_cpu_are_faults():
+    assert smoke_faults({"ce/seed1": record()}) == []
+    first, second = smoke_faults({"a": record(status="diverged"), "b": record("cpu")})
+    assert first == "a diverged: the loss is NaN"
+    assert second.startswith("1 of 2 runs were trained on a CPU, such as b, so neither bf16 nor the compiler")
+
+
+def test_the_target_fails_without_a_gpu(tmp_path, capsys):
+    paths = []
+    for seed, device in ((1, "cuda"), (2, "cpu")):
+        paths.append(tmp_path / f"ce/seed{seed}/run.json")
+        write_json(paths[-1], record(device))
+    smoke.main([str(paths[0])])
+    assert capsys.readouterr().out.endswith("All 1 runs were trained on the GPU.\n")
+    with pytest.raises(UserError, match="1 of 2 runs were trained on a CPU, such as ce/seed2"):
+        smoke.main([str(path) for path in paths])
+
+
+def test_the_overlay_has_every_family_of_losses_in_both_precisions():
+    grid = build_grid(merged_config("smoke"), ROOT)
+    for seed, precision in ((1, "fp32"), (2, "bf16")):
+        runs = [run for run in grid if run.seed == seed]
+        assert {parse_loss(run.loss).kind for run in runs} == set(LOSSES)
+        assert {grid.recipe(run).precision for run in runs} == {precision}
+    assert {grid.recipe(run).compile for run in grid if run.seed == 3} == {True}
