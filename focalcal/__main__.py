@@ -5,20 +5,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.common.errors import UserError
-
-USER_ERROR_EXIT_CODE = 2
+from focalcal.common.errors import UserError, exit_code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code of a command: 0, or 2 after one line on standard error for a user's mistake."""
     arguments = _parser().parse_args(argv)
-    try:
-        _recommend(arguments)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USER_ERROR_EXIT_CODE
-    return 0
+    return exit_code(lambda: _recommend(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:

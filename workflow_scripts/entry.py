@@ -9,10 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from focalcal.common.errors import UserError
+from focalcal.common.errors import UserError, exit_code
 from workflow_scripts.hand_over import hand_over
-
-USER_ERROR_EXIT_CODE = 2
 
 # Libraries make hundreds of thousands of objects that stay. Python would look for garbage among them at every
 # 700th: a quarter of the time that torch takes to load.
@@ -61,9 +59,4 @@ def run(main: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None
     )
     # Matplotlib's PDF writer lets fontTools report each glyph.
     logging.getLogger("fontTools").setLevel(logging.WARNING)
-    try:
-        main(argv)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USER_ERROR_EXIT_CODE
-    return 0
+    return exit_code(lambda: main(argv))

@@ -92,14 +92,12 @@ class LogLossCalibrator(Calibrator):
 
     criterion: str = field(default="nll", kw_only=True)
 
-    def __post_init__(self) -> None:
+    def fit_objective(self, objective: Objective) -> Self:
+        """Return this calibrator, fitted to an objective that several calibrators may share."""
         if self.criterion != "nll":
             raise ValueError(
                 f"criterion is {self.criterion!r}; this calibrator minimises only 'nll', the log-loss"
             )
-
-    def fit_objective(self, objective: Objective) -> Self:
-        """Return this calibrator, fitted to an objective that several calibrators may share."""
         super().fit_objective(objective)
         self.fit_ = replace(self.fit_, score=self.score(objective.logits, objective.labels))
         return self

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import METHODS, calibrator
+from focalcal.calibration.conventions import EstimatorConventions
 from focalcal.calibration.metrics import checked_labels, criterion_value, focal_loss_of_logs
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.search import (
     K24_GAMMAS,
-    K24_TEMPERATURES,
     SEARCHES,
     Fit,
     checked_temperatures,
@@ -49,8 +49,12 @@ class Context:
 
 
 @dataclass(eq=False)
-class Calibrator:
+class Calibrator(EstimatorConventions):
     """A map from logits to probabilities with parameters that are fitted to validation data.
+
+    The base class of all calibrators. They follow scikit-learn's conventions (`get_params`, `set_params`,
+    `clone`, checks in `fit`), but take logits in place of features, and `score` is the criterion, of which
+    lower is better.
 
     Parameters
     ----------
@@ -58,13 +62,30 @@ class Calibrator:
         Number of bins of the criteria ECE and AdaECE.
     adaece : {"split", "authors"}
         Variant of the equal-mass bins of AdaECE; see `metrics`.
+
+    Attributes
+    ----------
+    parameters : dict
+        All that predictions need, by name: numbers, arrays or nested lists of numbers.
+    score_ : float or None
+        The criterion on the data fitted to; None where nothing is minimised.
+    boundaries_ : dict
+        "low" or "high" for each parameter that stopped at the boundary of its grid.
+    classes_, n_features_in_ : array (k,), int
+        0..k-1 and k, after `fit`; a loaded calibrator does not have them.
+
+    Examples
+    --------
+    >>> from sklearn.base import clone
+    >>> from focalcal.calibration.calibrators import TemperatureScaling
+    >>> clone(TemperatureScaling("ece", bins=10)).set_params(bins=20).get_params()
+    {'criterion': 'ece', 'temperatures': None, 'bins': 20, 'adaece': 'split'}
     """
 
     # Not a field here, so that subclasses place it among their own.
     criterion = None
     bins: int = field(default=15, kw_only=True)
     adaece: str = field(default="split", kw_only=True)
-    fit_: Fit | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_context(cls, context: Context) -> Self:
@@ -91,6 +112,8 @@ class Calibrator:
     def fit_objective(self, objective: Objective) -> Self:
         """Return this calibrator, fitted to an objective that several calibrators may share."""
         self.fit_ = self._search(objective)
+        self.n_features_in_ = objective.logits.shape[1]
+        self.classes_ = np.arange(self.n_features_in_)
         return self
 
     def predict_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
@@ -127,8 +150,10 @@ class Calibrator:
         raise NotImplementedError
 
     def _fitted(self) -> Fit:
-        if self.fit_ is None:
-            raise ValueError(f"this {type(self).__name__} is not fitted; call fit(logits, labels) first")
+        if not hasattr(self, "fit_"):
+            from sklearn.exceptions import NotFittedError  # noqa: PLC0415 - a ValueError, and rarely needed
+
+            raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit(logits, labels) first")
         return self.fit_
 
 
@@ -166,15 +191,6 @@ class FocalMap(Calibrator):
         return self.parameters["temperature"]
 
 
-class _OnGrid(FocalMap):
-    """A focal map whose temperature is one of the field `temperatures`."""
-
-    def __post_init__(self) -> None:
-        self.temperatures = checked_temperatures(
-            K24_TEMPERATURES if self.temperatures is None else self.temperatures
-        )
-
-
 @calibrator(
     id="none",
     label="as trained",
@@ -201,7 +217,7 @@ class Uncalibrated(FocalMap):
     fixed=("gamma",),
 )
 @dataclass(eq=False)
-class TemperatureScaling(_OnGrid):
+class TemperatureScaling(FocalMap):
     """Temperature scaling, method `ts`: softmax(logits / T).
 
     Parameters
@@ -215,13 +231,25 @@ class TemperatureScaling(_OnGrid):
     ----------
     temperature_ : float
         The best temperature of the grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 3, 500)
+    >>> logits = 2 * (np.eye(3)[labels] + rng.normal(size=(500, 3)))  # overconfident
+    >>> scaling = TemperatureScaling().fit(logits, labels)
+    >>> scaling.temperature_
+    1.82
+    >>> scaling.predict_proba(logits[:1]).round(3)
+    array([[0.024, 0.013, 0.963]])
     """
 
     criterion: str = "nll"
     temperatures: ArrayLike | None = None
 
     def _search(self, objective: Objective) -> Fit:
-        return grid_search(objective, self.criterion, (0.0,), self.temperatures)
+        return grid_search(objective, self.criterion, (0.0,), checked_temperatures(self.temperatures))
 
 
 @calibrator(
@@ -234,7 +262,7 @@ class TemperatureScaling(_OnGrid):
     replaces=("fts-k24",),
 )
 @dataclass(eq=False)
-class FocalTemperatureScaling(_OnGrid):
+class FocalTemperatureScaling(FocalMap):
     """Focal temperature scaling, method `fts`: Psi^gamma(softmax(logits / T)), K24 Sec. 4.2.
 
     Parameters
@@ -254,6 +282,18 @@ class FocalTemperatureScaling(_OnGrid):
     ----------
     gamma_, temperature_ : float
         The best pair found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 3, 500)
+    >>> logits = 2 * (np.eye(3)[labels] + rng.normal(size=(500, 3)))  # overconfident
+    >>> scaling = FocalTemperatureScaling(criterion="nll").fit(logits, labels)
+    >>> scaling.gamma_, scaling.temperature_
+    (1.0, 2.53)
+    >>> scaling.score_ < TemperatureScaling(criterion="nll").fit(logits, labels).score_
+    True
     """
 
     criterion: str = "nll"
@@ -261,14 +301,13 @@ class FocalTemperatureScaling(_OnGrid):
     temperatures: ArrayLike | None = None
     search: str = "grid"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _search(self, objective: Objective) -> Fit:
         if self.search not in SEARCHES:
             raise ValueError(f"search is {self.search!r}; expected one of {', '.join(SEARCHES)}")
-        self.gammas = tuple(float(gamma) for gamma in self.gammas)
-
-    def _search(self, objective: Objective) -> Fit:
-        return SEARCHES[self.search](objective, self.criterion, self.gammas, self.temperatures)
+        gammas = tuple(float(gamma) for gamma in self.gammas)
+        return SEARCHES[self.search](
+            objective, self.criterion, gammas, checked_temperatures(self.temperatures)
+        )
 
 
 @calibrator(
@@ -327,7 +366,7 @@ class PosteriorRecovery(FocalMap):
 
 
 @dataclass(eq=False)
-class _WithTrainingGamma(_OnGrid):
+class _WithTrainingGamma(FocalMap):
     """Temperature scaling of a model that was trained with focal loss of `training_gamma`."""
 
     training_gamma: float | None = None
@@ -351,7 +390,8 @@ class TemperatureThenRecovery(_WithTrainingGamma):
     """Method `ts-psi`: focal temperature scaling with gamma fixed to the training gamma."""
 
     def _search(self, objective: Objective) -> Fit:
-        return grid_search(objective, self.criterion, (_given(self.training_gamma),), self.temperatures)
+        temperatures = checked_temperatures(self.temperatures)
+        return grid_search(objective, self.criterion, (_given(self.training_gamma),), temperatures)
 
 
 @calibrator(
@@ -367,7 +407,8 @@ class RecoveryThenTemperature(_WithTrainingGamma):
 
     def _search(self, objective: Objective) -> Fit:
         mapped = objective.mapped(_given(self.training_gamma))
-        return self._then_recovered(grid_search(mapped, self.criterion, (0.0,), self.temperatures))
+        temperatures = checked_temperatures(self.temperatures)
+        return self._then_recovered(grid_search(mapped, self.criterion, (0.0,), temperatures))
 
     def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
         """Return the logarithms of softmax(log Psi(softmax(logits)) / T), (n, k)."""
@@ -399,7 +440,8 @@ class FocalLossTemperature(_WithTrainingGamma):
             raise ValueError(
                 f"criterion is {self.criterion!r}; this calibrator minimises only 'focal', the focal loss"
             )
-        return focal_loss_search(objective, _given(self.training_gamma), self.temperatures)
+        temperatures = checked_temperatures(self.temperatures)
+        return focal_loss_search(objective, _given(self.training_gamma), temperatures)
 
 
 @calibrator(

@@ -18,7 +18,6 @@ from focalcal.calibration.objective import Objective
 from focalcal.calibration.scaling import neutral, structured_penalty
 from focalcal.calibration.search import (
     K24_GAMMAS,
-    K24_TEMPERATURES,
     Fit,
     boundaries_hit,
     checked_temperatures,
@@ -39,15 +38,9 @@ class _FocalVector(AffineCalibrator):
     gammas: Sequence[float] = K24_GAMMAS
     temperatures: ArrayLike | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.temperatures = checked_temperatures(
-            K24_TEMPERATURES if self.temperatures is None else self.temperatures
-        )
-
     def _from_focal_scaling(self, objective: Objective) -> Fit:
         """Return the gamma and temperature of the smallest log-loss, where the search starts."""
-        return continuous_search(objective, "nll", self.gammas, self.temperatures)
+        return continuous_search(objective, "nll", self.gammas, checked_temperatures(self.temperatures))
 
     def _minimum(
         self,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from focalcal.calibration.calibrators import FocalTemperatureScaling
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import Fit, grid_search
+from focalcal.calibration.search import Fit, checked_temperatures, grid_search
 
 
 @calibrator(
@@ -25,7 +25,8 @@ class K24FocalTemperatureScaling(FocalTemperatureScaling):
     """
 
     def _search(self, objective: Objective) -> Fit:
-        by_ece = grid_search(objective, "adaece", self.gammas, self.temperatures)
-        fit = grid_search(objective, "nll", (by_ece.parameters["gamma"],), self.temperatures)
+        temperatures = checked_temperatures(self.temperatures)
+        by_ece = grid_search(objective, "adaece", self.gammas, temperatures)
+        fit = grid_search(objective, "nll", (by_ece.parameters["gamma"],), temperatures)
         of_gamma = {name: hit for name, hit in by_ece.boundaries.items() if name == "gamma"}
         return replace(fit, evaluations=by_ece.evaluations, boundaries=of_gamma | fit.boundaries)

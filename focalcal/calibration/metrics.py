@@ -171,13 +171,49 @@ def focal_loss_of_logs(log_probs: NDArray[np.float64], labels: NDArray[np.int64]
 
 @metric(label="Log-loss", criterion=True)
 def nll(probs: Probs, labels: ArrayLike) -> float:
-    """Return the negative log-likelihood in nats, infinite if a label has probability 0."""
+    """Return the negative log-likelihood in nats, infinite if a label has probability 0.
+
+    Parameters
+    ----------
+    probs : array (n, k) or Predictions
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
+
+    Returns
+    -------
+    float
+        0 or more; lower is better.
+
+    Examples
+    --------
+    >>> round(nll([[0.9, 0.1], [0.6, 0.4]], [0, 1]), 4)
+    0.5108
+    """
     return float(-np.mean(Predictions.of(probs, labels).label_logs) + 0.0)
 
 
 @metric(label="Brier score")
 def brier(probs: Probs, labels: ArrayLike) -> float:
-    """Return the mean squared distance to the one-hot label, summed over classes: 0 to 2."""
+    """Return the mean squared distance to the one-hot label, summed over classes.
+
+    Parameters
+    ----------
+    probs : array (n, k) or Predictions
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
+
+    Returns
+    -------
+    float
+        0 to 2; lower is better.
+
+    Examples
+    --------
+    >>> round(brier([[0.9, 0.1], [0.6, 0.4]], [0, 1]), 4)
+    0.37
+    """
     predictions = Predictions.of(probs, labels)
     return float(np.mean(np.sum(_residuals(predictions) ** 2, axis=1)))
 
@@ -227,6 +263,16 @@ def ece(
         Bins of equal width or of equal numbers of samples.
     variant : {"split", "authors"}
         Definition of the bins of equal mass.
+
+    Returns
+    -------
+    float
+        0 to 1; lower is better.
+
+    Examples
+    --------
+    >>> round(ece([[0.9, 0.1], [0.6, 0.4]], [0, 1]), 4)
+    0.35
     """
     predictions = Predictions.of(probs, labels)
     _, gaps = bin_gaps(predictions.confidence, predictions.correct, bins, binning, variant)
@@ -270,7 +316,24 @@ def classwise_ece(
 ) -> float:
     """Return the mean over all k classes of the calibration error of that class's probability.
 
-    Arguments as for `ece`; the bins are those of each class's probability.
+    Parameters
+    ----------
+    probs : array (n, k) or Predictions
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
+    bins, binning, variant
+        As for `ece`; the bins are those of each class's probability.
+
+    Returns
+    -------
+    float
+        0 to 1; lower is better.
+
+    Examples
+    --------
+    >>> round(classwise_ece([[0.9, 0.1], [0.6, 0.4]], [0, 1]), 4)
+    0.35
     """
     predictions = Predictions.of(probs, labels)
     check_binning(bins, binning, variant)
@@ -291,7 +354,26 @@ def mce(
 ) -> float:
     """Return the maximum calibration error: the largest |accuracy - mean confidence| of a bin.
 
-    Arguments as for `ece`. Empty bins do not count.
+    Empty bins do not count.
+
+    Parameters
+    ----------
+    probs : array (n, k) or Predictions
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
+    bins, binning, variant
+        As for `ece`.
+
+    Returns
+    -------
+    float
+        0 to 1; lower is better.
+
+    Examples
+    --------
+    >>> round(mce([[0.9, 0.1], [0.6, 0.4]], [0, 1]), 4)
+    0.6
     """
     predictions = Predictions.of(probs, labels)
     counts, gaps = bin_gaps(predictions.confidence, predictions.correct, bins, binning, variant)
@@ -347,7 +429,25 @@ def aurc(probs: Probs, labels: ArrayLike) -> float:
 
 @metric(label="Accuracy", factor=100, decimals=1, higher_is_better=True)
 def accuracy(probs: Probs, labels: ArrayLike) -> float:
-    """Return the share of samples whose predicted class is their label."""
+    """Return the share of samples whose predicted class is their label.
+
+    Parameters
+    ----------
+    probs : array (n, k) or Predictions
+        Probabilities, rows summing to 1.
+    labels : array (n,)
+        Integer classes 0..k-1.
+
+    Returns
+    -------
+    float
+        0 to 1; higher is better.
+
+    Examples
+    --------
+    >>> accuracy([[0.9, 0.1], [0.6, 0.4]], [0, 1])
+    0.5
+    """
     return float(np.mean(Predictions.of(probs, labels).correct))
 
 

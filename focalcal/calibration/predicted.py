@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from focalcal.calibration.calibrators import TemperatureScaling
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import K24_GAMMAS, Fit, best_of_points
+from focalcal.calibration.search import K24_GAMMAS, Fit, best_of_points, checked_temperatures
 from focalcal.theory.matching import MOST_CLASSES, match_temperature
 
 
@@ -48,8 +48,9 @@ class PredictedFocalTemperatureScaling(TemperatureScaling):
         scaled = super()._search(objective)
         gammas = np.array(self.gammas, dtype=np.float64)
         points = scaled.parameters["temperature"] * matching_line(gammas, objective.logits.shape[1])
-        points = np.clip(points, self.temperatures[0], self.temperatures[-1])
-        predicted = best_of_points(objective, self.criterion, gammas, points, self.temperatures)
+        temperatures = checked_temperatures(self.temperatures)
+        points = np.clip(points, temperatures[0], temperatures[-1])
+        predicted = best_of_points(objective, self.criterion, gammas, points, temperatures)
         chosen = min((scaled, predicted), key=lambda fit: fit.score)
         return replace(chosen, evaluations=scaled.evaluations + predicted.evaluations)
 

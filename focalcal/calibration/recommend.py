@@ -48,7 +48,38 @@ class Recommendation:
 
 
 def recommend(logits: RunLogits, spec: Mapping[str, Any]) -> Recommendation:
-    """Return the recommended calibrator of a recommendation job's `spec`, and what led to it."""
+    """Return the recommended calibrator, fitted to all validation samples, and what led to it.
+
+    Parameters
+    ----------
+    logits : RunLogits
+        Validation logits and labels, which choose, and those of the test split, which only score the result.
+    spec : mapping
+        `methods`, the candidates; `gammas` and `temperatures` {start, stop, step}, their grids; `bins` and
+        `adaece`, how the scores bin; `run`, of which `loss` and `gamma` say how the model was trained.
+
+    Returns
+    -------
+    Recommendation
+        `record` restores the calibrator (`load_calibrator`); `details` has the candidates and their scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from focalcal.calibration.calibrators import load_calibrator
+    >>> from focalcal.calibration.logits_io import RunLogits, Split
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 3, 800)
+    >>> scores = 4 * (np.eye(3)[labels] + rng.normal(size=(800, 3)))  # overconfident
+    >>> splits = RunLogits(Split(scores[:400], labels[:400]), Split(scores[400:], labels[400:]))
+    >>> grid = {"start": 0.1, "stop": 10.0, "step": 0.1}
+    >>> spec = {"methods": ["ts", "vs"], "gammas": [1.0], "temperatures": grid, "bins": 15, "adaece": "split"}
+    >>> found = recommend(splits, spec | {"run": {"loss": "ce", "gamma": 0.0}})
+    >>> found.record["method"]
+    'ts'
+    >>> load_calibrator(found.record).predict_proba(scores[:2]).shape
+    (2, 3)
+    """
     context = replace(context_of(spec), criterion="nll")
     methods, skipped = considered(spec["methods"], spec["run"], logits.val.logits.shape[1])
     held_out: dict[str, Array] = {}

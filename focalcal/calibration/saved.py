@@ -41,6 +41,16 @@ def save(calibrator: Calibrator, path: str | os.PathLike[str]) -> None:
     ------
     ValueError
         If the calibrator is not fitted, or a parameter is not finite.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from focalcal.calibration.calibrators import TemperatureScaling
+    >>> fitted = TemperatureScaling().fit([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]], [0, 1, 1])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "calibrator.json"
+    >>> save(fitted, path)
+    >>> load(path).temperature_ == fitted.temperature_
+    True
     """
     write_record(calibrator.to_record(), path)
 
@@ -63,6 +73,16 @@ def load(path: str | os.PathLike[str]) -> Calibrator:
     ------
     UserError
         If the file does not exist or does not hold a calibrator that this version can read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from focalcal.calibration.calibrators import TemperatureScaling
+    >>> fitted = TemperatureScaling().fit([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]], [0, 1, 1])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "calibrator.json"
+    >>> save(fitted, path)
+    >>> bool((load(path).predict_proba([[1.0, 0.0]]) == fitted.predict_proba([[1.0, 0.0]])).all())
+    True
     """
     if not Path(path).is_file():
         raise UserError(f"{os.fspath(path)} does not exist; allowed: an existing file; correct the path")

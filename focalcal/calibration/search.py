@@ -61,9 +61,9 @@ def temperature_grid(start: float, stop: float, step: float) -> NDArray[np.float
     return np.array([float(first + i * width) for i in range(int((last - first) / width) + 1)])
 
 
-def checked_temperatures(temperatures: ArrayLike) -> NDArray[np.float64]:
-    """Return temperatures as float64 (t,), or raise ValueError unless they are positive and ascending."""
-    grid = np.asarray(temperatures, dtype=np.float64)
+def checked_temperatures(temperatures: ArrayLike | None) -> NDArray[np.float64]:
+    """Return temperatures as float64 (t,), those of K24 for None; they must be positive and ascending."""
+    grid = np.asarray(K24_TEMPERATURES if temperatures is None else temperatures, dtype=np.float64)
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(
             f"temperatures has shape {grid.shape}; expected one dimension with at least one value"

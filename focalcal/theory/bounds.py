@@ -24,7 +24,24 @@ SMALLEST_SCANNED_LOGIT = 1e-2
 
 
 def theoretical_temperatures(gamma: float) -> tuple[float, float]:
-    """Return K24 Prop. 3's (low, high) = (1 / (gamma+1), 1 / (gamma+1 - log(gamma+1)/2)), gamma >= 0."""
+    """Return K24 Prop. 3's (low, high) = (1 / (gamma+1), 1 / (gamma+1 - log(gamma+1)/2)).
+
+    Parameters
+    ----------
+    gamma : float
+        0 or more.
+
+    Returns
+    -------
+    low, high : float
+        Temperatures between which Psi^gamma of two classes acts.
+
+    Examples
+    --------
+    >>> low, high = theoretical_temperatures(1.0)
+    >>> low, round(high, 4)
+    (0.5, 0.6048)
+    """
     gamma = checked_gamma(gamma, minimum=0.0)
     return 1.0 / (gamma + 1.0), 1.0 / (gamma + 1.0 - math.log1p(gamma) / 2.0)
 
@@ -32,8 +49,24 @@ def theoretical_temperatures(gamma: float) -> tuple[float, float]:
 def tightest_temperatures(gamma: float, max_logit: float = 20.0) -> tuple[float, float]:
     """Return the tightest (low, high) temperatures that enclose the binary map on |s| <= max_logit.
 
-    gamma > -1; max_logit > 0 or inf. Exact to rounding: 1 / low and 1 / high are the supremum and infimum
-    of c.
+    Exact to rounding: 1 / low and 1 / high are the supremum and infimum of c.
+
+    Parameters
+    ----------
+    gamma : float
+        Above -1.
+    max_logit : float
+        Above 0, or infinite.
+
+    Returns
+    -------
+    low, high : float
+        The temperatures.
+
+    Examples
+    --------
+    >>> [round(temperature, 4) for temperature in tightest_temperatures(1.0)]
+    [0.5088, 0.5644]
     """
     smallest, largest = slope_range(gamma, max_logit)
     return 1.0 / largest, 1.0 / smallest

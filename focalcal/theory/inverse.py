@@ -22,10 +22,27 @@ STEP_TOLERANCE = 1e-13
 def psi_inverse(eta: Any, gamma: float) -> np.ndarray:
     """Return the focal-risk minimiser of each posterior row of `eta`, float64 (n, k): Psi^gamma of it is eta.
 
-    `eta` is (n, k), non-negative, rows summing to 1 within 1e-5; gamma >= -1. For gamma >= 0, h is
-    increasing and the solution minimises the focal risk (C21 Sec. 4); for -1 <= gamma < 0 h is not monotone,
-    but the solution is still unique on the simplex. Entries of `eta` that underflowed to 0 cannot be
-    recovered; use logarithms and `log_psi_inverse` for them.
+    For gamma >= 0, h is increasing and the solution minimises the focal risk (C21 Sec. 4); for
+    -1 <= gamma < 0 h is not monotone, but the solution is still unique on the simplex. Entries of `eta` that
+    underflowed to 0 cannot be recovered; use logarithms and `log_psi_inverse` for them.
+
+    Parameters
+    ----------
+    eta : array (n, k)
+        Non-negative, rows summing to 1 within 1e-5.
+    gamma : float
+        -1 or more.
+
+    Returns
+    -------
+    array (n, k)
+        Probabilities, float64.
+
+    Examples
+    --------
+    >>> from focalcal.theory.psi import psi, psi_inverse
+    >>> psi(psi_inverse([[0.6, 0.4]], 1.0), 1.0).round(12)
+    array([[0.6, 0.4]])
     """
     eta = checked_probabilities("eta", eta)
     with np.errstate(divide="ignore"):

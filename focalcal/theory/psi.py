@@ -49,8 +49,24 @@ SMALLEST_NORMAL = np.finfo(np.float64).tiny
 def psi(probs: Any, gamma: float) -> np.ndarray:
     """Return Psi^gamma of each row of `probs`, float64 (n, k), rows summing to 1 (C21 Eq. (12), K24 Eq. (1)).
 
-    `probs` is (n, k), non-negative, rows summing to 1 within 1e-5 (they are renormalised); gamma >= -1.
     gamma = 0 is the identity, a one-hot row maps to itself, and the argmax of a row is preserved.
+
+    Parameters
+    ----------
+    probs : array (n, k)
+        Non-negative, rows summing to 1 within 1e-5; they are renormalised.
+    gamma : float
+        -1 or more.
+
+    Returns
+    -------
+    array (n, k)
+        Probabilities, float64.
+
+    Examples
+    --------
+    >>> psi([[0.6, 0.4]], 1.0).round(4)
+    array([[0.6724, 0.3276]])
     """
     gamma = checked_gamma(gamma)
     probs = checked_shape("probs", probs)
@@ -66,8 +82,27 @@ def psi(probs: Any, gamma: float) -> np.ndarray:
 def log_psi(logits: Any, gamma: float, temperature: float = 1.0) -> np.ndarray:
     """Return log Psi^gamma(softmax(logits / temperature)), float64 (n, k), finite for finite logits.
 
-    `logits` is (n, k), finite; gamma >= -1; temperature > 0. The absolute error is a few roundings of
-    (|gamma| + 1) * (range of the row) / temperature. Values are clipped at the most negative float64.
+    The absolute error is a few roundings of (|gamma| + 1) * (range of the row) / temperature. Values are
+    clipped at the most negative float64.
+
+    Parameters
+    ----------
+    logits : array (n, k)
+        Finite.
+    gamma : float
+        -1 or more.
+    temperature : float
+        Above 0.
+
+    Returns
+    -------
+    array (n, k)
+        Log-probabilities, float64.
+
+    Examples
+    --------
+    >>> log_psi([[1000.0, 0.0]], 1.0)[0, 1].round(4)  # -2000 + log 2; the softmax underflows
+    np.float64(-1999.3069)
     """
     gamma = checked_gamma(gamma)
     temperature = checked_above("temperature", temperature)
@@ -82,7 +117,24 @@ def binary_logit_map(s: Any, gamma: float) -> np.ndarray:
     """Return logit of Psi^gamma at the binary logit `s`, float64 of the shape of `s`, to relative rounding.
 
     K24 Sec. 3.2: `(gamma + 1) s - log f(s)`, `f(s) = (1 + gamma a(s)) / (1 + gamma a(-s))`,
-    `a(s) = e^s log(1 + e^-s)`; an odd function of s. gamma >= -1, s finite.
+    `a(s) = e^s log(1 + e^-s)`; an odd function of s.
+
+    Parameters
+    ----------
+    s : array
+        Finite binary logits, of any shape.
+    gamma : float
+        -1 or more.
+
+    Returns
+    -------
+    array
+        Binary logits, float64, of the shape of `s`.
+
+    Examples
+    --------
+    >>> binary_logit_map([0.0, 1.0], 2.0).round(4)
+    array([0.    , 2.6817])
     """
     gamma = checked_gamma(gamma)
     s = np.asarray(s, dtype=np.float64)

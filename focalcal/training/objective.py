@@ -1,6 +1,7 @@
 """The loss of one run: its function, its parameters and the state that changes during training."""
 
 import importlib
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,13 +20,8 @@ class TrainingObjective:
         kind = LOSSES[parsed.kind]
         self.reduction = kind.reduction or recipe.reduction
         self.is_adaptive = parsed.kind == "adafocal"
-        self.function: losses.LossFunction = getattr(importlib.import_module(kind.module), kind.function)
-        self.context = losses.LossContext(
-            number=parsed.number,
-            gamma=parsed.gamma,
-            epsilon=parsed.epsilon,
-            gammas=parsed.gammas,
-            thresholds=parsed.thresholds,
+        self.function, self.context = loss_parts(
+            loss_id,
             milestones=recipe.gamma_milestones,
             mmce_weight=recipe.mmce_weight,
             adafocal=AdaFocal(recipe.adafocal),
@@ -66,3 +62,18 @@ class TrainingObjective:
         """Restore the tensors of `state()`."""
         if self.is_adaptive:
             self.context.adafocal.load_state({name: value.to(device) for name, value in state.items()})
+
+
+def loss_parts(loss_id: str, **settings: Any) -> tuple[losses.LossFunction, losses.LossContext]:
+    """Return the function of a loss id and its context; `settings` are those that the id does not have."""
+    parsed = parse_loss(loss_id)
+    kind = LOSSES[parsed.kind]
+    context = losses.LossContext(
+        number=parsed.number,
+        gamma=parsed.gamma,
+        epsilon=parsed.epsilon,
+        gammas=parsed.gammas,
+        thresholds=parsed.thresholds,
+        **settings,
+    )
+    return getattr(importlib.import_module(kind.module), kind.function), context

@@ -53,7 +53,7 @@ def best_losses(sources: Sources) -> Table | None:
             *(_best_column(stage, metric) for stage, metric in keys),
         ),
         notes=(
-            *(_summary(frame, stage) for stage in STAGES),
+            *(_wins_by_family(frame, stage) for stage in STAGES),
             "Scores are means over seeds; in brackets that of cross-entropy, where it was trained.",
         ),
     )
@@ -93,7 +93,7 @@ def _best_column(stage: str, metric: str) -> Column:
     return Column(STAGES[stage], text, f"{key}_score", span=declared.heading)
 
 
-def _summary(frame: pd.DataFrame, stage: str) -> str:
+def _wins_by_family(frame: pd.DataFrame, stage: str) -> str:
     """Return in how many rows each family of losses has the lowest log-loss, the most frequent first."""
     families = Counter(loss_family(loss) or "no loss" for loss in frame[f"{LEADING}_{stage}_loss"])
     counts = ", ".join(f"{family} in {count} of {len(frame)}" for family, count in families.most_common())

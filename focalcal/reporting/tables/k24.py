@@ -51,8 +51,8 @@ def k24_table1(sources: Sources) -> Table | None:
     rows = [(*setting, method) for setting in sorted_settings(sources.scores) for method in ("ts", "fts")]
     ours = {name: (criterion, name) for name, criterion in CHOSEN_BY.items()}
     theirs = {f"{name}_published": ("" if name == "accuracy" else ours[name][0], name) for name in ours}
-    printed = _cells(printed_scores(sources.published, "K24"), rows, theirs)
-    frame = _cells(sources.scores, rows, ours, ranked=ours).join(printed.filter(like="_published_"))
+    printed = _row_scores(printed_scores(sources.published, "K24"), rows, theirs)
+    frame = _row_scores(sources.scores, rows, ours, ranked=ours).join(printed.filter(like="_published_"))
     frame = with_scores(frame, ours)
     if frame.empty:
         return None
@@ -90,7 +90,7 @@ def k24_table1(sources: Sources) -> Table | None:
     )
 
 
-def _cells(
+def _row_scores(
     scores: pd.DataFrame,
     rows: Sequence[tuple[str, ...]],
     keys: Mapping[str, tuple[str, str]],

@@ -143,4 +143,4 @@ def test_a_matrix_contains_temperature_scaling_and_never_loses_to_it_on_its_own_
 @pytest.mark.parametrize("kind", FAMILY)
 def test_another_criterion_is_refused(kind):
     with pytest.raises(ValueError, match="criterion is 'ece'; this calibrator minimises only 'nll'"):
-        kind(criterion="ece")
+        kind(criterion="ece").fit(LOGITS, LABELS)

@@ -1,0 +1,109 @@
+"""The page docs/api.md: the public names of the library, from their docstrings."""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from importlib import import_module
+
+from focalcal.calibration.catalogue import BUILT_IN_METHODS
+from focalcal.reporting.reference_pages import first_sentence
+
+PUBLIC = {
+    "focalcal.calibration.calibrators": ("TemperatureScaling", "FocalTemperatureScaling", "Calibrator"),
+    "focalcal.calibration.classifier": ("CalibratedClassifier",),
+    "focalcal.calibration.saved": ("save", "load"),
+    "focalcal.calibration.recommend": ("recommend",),
+    "focalcal.calibration.metrics": ("nll", "brier", "accuracy", "ece", "mce", "classwise_ece"),
+    "focalcal.torch": ("CalibratorModule", "FocalLoss", "make_loss"),
+    "focalcal.theory.psi": ("psi", "log_psi", "psi_inverse", "binary_logit_map"),
+    "focalcal.theory.bounds": ("theoretical_temperatures", "tightest_temperatures"),
+    "focalcal.theory.matching": ("match_temperature",),
+}
+"""Names that programs may rely on, by module."""
+API_HEAD = """\
+# Library
+
+`pip install .` installs the library with NumPy, SciPy, numba and scikit-learn. `pip install '.[torch]'` adds
+what `focalcal.torch` needs, `pip install '.[recommend]'` what `python -m focalcal recommend` needs. Importing
+`focalcal.calibration.calibrators` loads only NumPy of these; the first fit loads numba.
+
+Logits are arrays (n, k), one column per class; labels are integers 0 to k - 1. [examples](examples) has three
+scripts. `make docs` writes this page.
+"""
+METHODS_HEAD = """\
+## All calibrators
+
+Each has `fit`, `predict_proba` and `predict_log_proba`, as [`Calibrator`](#calibrator).
+"""
+_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+_ENTRY_SECTIONS = ("Parameters", "Attributes", "Returns", "Raises")
+
+
+def api_page() -> str:
+    """Return the page about the public names of the library, as Markdown."""
+    parts = [API_HEAD]
+    for module, names in PUBLIC.items():
+        parts.append(f"## `{module}`\n")
+        parts += ["\n".join(_about(module, name)) for name in names]
+    rows = [
+        f"| `{method.id}` | `{method.module}.{method.class_name}` | "
+        f"{first_sentence(method.class_name, method.module)} |"
+        for method in BUILT_IN_METHODS.values()
+    ]
+    return "\n".join([*parts, METHODS_HEAD, "| id | class | what it is |", "|---|---|---|", *rows, ""])
+
+
+def docstring_sections(item: Callable) -> dict[str, str]:
+    """Return the sections of a docstring by heading; the text before the first has the heading ""."""
+    first, *others = _SECTION.split(inspect.getdoc(item) or "")
+    sections = dict(zip(others[0::2], others[1::2], strict=True))
+    return {"": first.strip()} | {heading: text.rstrip() for heading, text in sections.items()}
+
+
+def _about(module: str, name: str) -> Iterator[str]:
+    """Yield the lines about a class or function."""
+    item = getattr(import_module(module), name)
+    yield from (f"### `{name}`", "", f"`{module}.{name}{_plain_signature(item)}`", "")
+    for heading, text in docstring_sections(item).items():
+        if heading:
+            yield from (f"**{heading}**", "")
+        if heading == "Examples":
+            yield from ("```pycon", text, "```", "")
+        elif heading in _ENTRY_SECTIONS:
+            yield from (*_entries(text), "")
+        else:
+            yield from (text, "")
+    methods = [f"- {line}" for line in _methods(item)]
+    if methods:
+        yield from ("**Methods**", "", *methods, "")
+
+
+def _entries(text: str) -> Iterator[str]:
+    """Yield one list item per entry of a section: what is not indented, then its description."""
+    for entry in re.split(r"\n(?=\S)", text):
+        title, _, description = entry.partition("\n")
+        name, colon, kind = title.partition(" : ")
+        described = " ".join(textwrap.dedent(description).split())
+        yield f"- `{name}`{f', {kind}' if colon else ''}: {described}"
+
+
+def _methods(item: Callable) -> Iterator[str]:
+    """Yield what a class says about each public method of its own."""
+    for name, member in vars(item).items() if inspect.isclass(item) else ():
+        function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        if inspect.isfunction(function) and not name.startswith("_"):
+            summary = " ".join(docstring_sections(function)[""].split("\n\n")[0].split())
+            yield f"`{name}{_plain_signature(getattr(item, name))}`: {summary}"
+
+
+def _plain_signature(item: Callable) -> str:
+    """Return the arguments with their defaults, without types and self."""
+    signature = inspect.signature(item)
+    empty = inspect.Signature.empty
+    arguments = [
+        parameter.replace(annotation=empty)
+        for name, parameter in signature.parameters.items()
+        if name != "self"
+    ]
+    return str(signature.replace(parameters=arguments, return_annotation=empty))

@@ -1,0 +1,172 @@
+"""focalcal.torch: modules give what the NumPy predictors and training losses give, with exact states."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from focalcal.calibration import saved
+from focalcal.calibration.calibrators import Context, calibrator_class, load_calibrator
+from focalcal.calibration.catalogue import BUILT_IN_METHODS, METHODS
+from focalcal.common.errors import UserError
+from focalcal.theory.psi import log_psi
+from focalcal.torch import CalibratorModule, FocalLoss, log_focal_map, make_loss
+from focalcal.training.losses import LossContext, focal
+from tests.unit.calibration.logit_sets import like_a_network
+
+LOGITS, LABELS = like_a_network(200, 5, seed=70)
+UNSEEN = like_a_network(300, 5, seed=71)[0]
+WITHOUT_MODULE = ("isotonic", "constant")
+METHODS_WITH_MODULE = [method for method in BUILT_IN_METHODS if method not in WITHOUT_MODULE]
+EXTREME = np.array(
+    [
+        [0.0, 0.0, 0.0],
+        [5.0, 5.0, -1e4],
+        [1e4, 0.0, -1e4],
+        [800.0, 0.0, 0.0],
+        [1e-9, 0.0, -1e-9],
+        [1e300, -1e300, 0.0],
+    ]
+)
+
+
+def fitted(method):
+    own = METHODS[method].criteria
+    criterion = "nll" if own is None else (own or (None,))[0]
+    context = Context(criterion, 2.0, (-0.5, 0.5, 2.0), np.arange(1, 41) / 10)
+    return calibrator_class(method).from_context(context).fit(LOGITS, LABELS)
+
+
+@pytest.mark.parametrize("method", METHODS_WITH_MODULE)
+def test_a_module_predicts_what_the_calibrator_predicts(method):
+    calibrator = fitted(method)
+    predicted = CalibratorModule.from_saved(calibrator)(torch.tensor(UNSEEN))
+    assert predicted.dtype == torch.float64
+    np.testing.assert_allclose(predicted, calibrator.predict_log_proba(UNSEEN), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS_WITH_MODULE)
+def test_a_module_has_the_state_of_the_saved_calibrator_bit_by_bit(method, tmp_path):
+    calibrator = fitted(method)
+    saved.save(calibrator, tmp_path / "a.json")
+    module = CalibratorModule.from_saved(tmp_path / "a.json")
+    state = module.state_dict()
+    assert set(state) == set(calibrator.parameters)
+    for name, value in calibrator.parameters.items():
+        assert np.array_equal(state[name], np.asarray(value))
+    torch.save(state, tmp_path / "state.pt")
+    other = CalibratorModule.from_saved(calibrator)
+    for parameter in other.parameters():
+        parameter.zero_()
+    other.load_state_dict(torch.load(tmp_path / "state.pt"))
+    assert torch.equal(other(torch.tensor(UNSEEN)), module(torch.tensor(UNSEEN)))
+
+
+@pytest.mark.parametrize("method", METHODS_WITH_MODULE)
+def test_gradients_by_logits_and_by_what_was_fitted_are_those_of_differences(method):
+    module = CalibratorModule.from_saved(fitted(method)).requires_grad_()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.01)  # away from weights of exactly 0, which have no derivative on both sides
+    logits = torch.tensor(UNSEEN[:3], requires_grad=True)
+    names = [name for name, _ in module.named_parameters() if name != "strength"]  # which predicts nothing
+
+    def call(logits, *values):
+        return torch.func.functional_call(module, dict(zip(names, values, strict=True)), (logits,))
+
+    values = [module.get_parameter(name) for name in names]
+    assert torch.autograd.gradcheck(call, (logits, *values), eps=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("gamma", [-1.0, -0.99, -0.5, 0.0, 0.5, 3.0, 20.0])
+@pytest.mark.parametrize("temperature", [0.05, 1.0, 30.0])
+def test_extreme_logits_have_the_exact_map_and_finite_gradients(gamma, temperature):
+    logits = torch.tensor(EXTREME, requires_grad=True)
+    mapped = log_focal_map(logits, temperature, torch.tensor(gamma, dtype=torch.float64))
+    expected = log_psi(EXTREME, gamma, temperature)
+    np.testing.assert_allclose(mapped.detach(), expected, rtol=1e-12, atol=1e-12)
+    mapped.sum().backward()
+    assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize("method", METHODS_WITH_MODULE)
+def test_extreme_logits_have_the_predictions_of_the_calibrator_and_finite_gradients(method):
+    calibrator = fitted(method)
+    logits = torch.tensor(np.hstack([EXTREME, EXTREME[:, :2] / 2]), requires_grad=True)
+    mapped = CalibratorModule.from_saved(calibrator)(logits)
+    expected = calibrator.predict_log_proba(logits.detach().numpy())
+    np.testing.assert_allclose(mapped.detach(), expected, rtol=1e-12, atol=1e-12)
+    mapped.sum().backward()
+    assert torch.isfinite(logits.grad).all()
+
+
+def test_precision_is_that_of_the_module_or_of_the_logits_if_higher():
+    for method in ("fts", "sms", "ets"):
+        module = CalibratorModule.from_saved(fitted(method))
+        assert module(torch.zeros(2, 5)).dtype == torch.float64
+        assert module.float()(torch.zeros(2, 5, dtype=torch.bfloat16)).dtype == torch.float32
+        assert module(torch.zeros(2, 5, dtype=torch.float64)).dtype == torch.float64
+
+
+def test_optimisers_leave_a_module_as_it_is_unless_asked():
+    module = CalibratorModule.from_saved(
+        {"method": "ts", "criterion": "nll", "parameters": {"gamma": 0.0, "temperature": 2.0}}
+    )
+    assert [name for name, _ in module.named_parameters()] == ["temperature"]
+    assert not module(torch.tensor(UNSEEN)).requires_grad
+    optimizer = torch.optim.SGD(module.requires_grad_().parameters(), lr=0.1)
+    torch.nn.functional.nll_loss(module(torch.tensor(UNSEEN)), torch.zeros(300, dtype=torch.int64)).backward()
+    optimizer.step()
+    assert module.temperature != 2.0
+    assert module.gamma == 0.0
+
+
+@pytest.mark.parametrize("method", WITHOUT_MODULE)
+def test_a_calibrator_without_a_module_is_named(method):
+    calibrator = load_calibrator(fitted(method).to_record())
+    with pytest.raises(ValueError, match=f"{type(calibrator).__name__} has no module; expected") as refused:
+        CalibratorModule.from_saved(calibrator)
+    assert "\n" not in str(refused.value)
+
+
+def test_focal_loss_is_the_training_loss():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(64, 7, generator=generator)
+    labels = torch.randint(0, 7, (64,), generator=generator)
+    expected = focal(logits, labels, LossContext(gamma=2.5))
+    assert torch.equal(FocalLoss(2.5, "none")(logits, labels), expected)
+    assert torch.equal(FocalLoss(2.5)(logits, labels), expected.mean())
+    assert torch.equal(make_loss("focal-2.5", "sum")(logits, labels), expected.sum())
+    assert FocalLoss(2.5)(logits.half(), labels).dtype == torch.float32
+    cross_entropy = torch.nn.functional.cross_entropy(logits, labels)
+    torch.testing.assert_close(FocalLoss(0.0)(logits, labels), cross_entropy)
+
+
+def test_scheduled_and_adaptive_losses_follow_their_context():
+    logits, labels = torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0])
+    scheduled = make_loss("focal-sched-532")
+    for epoch, gamma in ((0, 5.0), (100, 3.0), (250, 2.0)):
+        scheduled.context.epoch = epoch
+        assert scheduled(logits, labels) == FocalLoss(gamma)(logits, labels)
+    adaptive = make_loss("adafocal")
+    before = adaptive(logits, labels)
+    adaptive.context.adafocal.update(torch.tensor(LOGITS) * 3, torch.tensor(LABELS))
+    assert adaptive(logits, labels) != before
+
+
+def test_wrong_arguments_of_losses_are_named():
+    with pytest.raises(ValueError, match="gamma is -1; expected a finite number, 0 or more"):
+        FocalLoss(-1)
+    with pytest.raises(ValueError, match="reduction is 'max'; expected one of mean, sum, none"):
+        FocalLoss(1.0, "max")
+    with pytest.raises(UserError, match="unknown loss 'fokal'"):
+        make_loss("fokal")
+
+
+def test_without_torch_one_line_says_what_to_install():
+    code = "import sys; sys.modules['torch'] = None; import focalcal.torch"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    message = "focalcal.torch needs the package 'torch'; install it with: pip install 'focalcal[torch]'"
+    assert result.stderr.splitlines()[-1] == f"ImportError: {message}"
