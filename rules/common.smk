@@ -22,6 +22,7 @@ from focalcal.workflow import (
     orphaned_jobs,
     terminal,
     titles,
+    warm_start,
 )
 from focalcal.workflow.grid import build_grid
 from snakemake.logging import logger
@@ -40,7 +41,9 @@ except UserError as error:
     sys.exit(2)
 
 code_version = partial(codehash.code_version, ROOT)
-LAYOUT = products.Layout(GRID, GRID.human_labels)
+LAYOUT = products.Layout(
+    GRID, GRID.human_labels, recommend=GRID.report_settings("recommend")["recommend"]
+)
 REPORT = "results/report.html"
 VOCABULARY = f"vocabulary={catalogue.fingerprint()}"
 
@@ -232,6 +235,8 @@ onstart:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    if workflow.local_exec and config["warm_start"]:
+        warm_start.start_server()
 
 
 onerror:

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     recipe = replace(spec.recipe, device="auto") if spec.recipe.device == "cuda" else spec.recipe
     device = choose_device(recipe)
     configure_torch(recipe, device)
-    data = prepared.load_dataset(arguments.data, memory_map=True)
+    data = prepared.load_dataset(arguments.data, memory_map=True).for_seed(spec.seed)
     arrays = dump_logits(spec, data, arguments.weights, device)
     with atomic_output(arguments.output) as partial:
         np.savez(partial, **arrays)

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     spec = spec_from_dict(arguments.spec)
     device = choose_device(spec.recipe)
     configure_torch(spec.recipe, device)
-    data = prepared.load_dataset(arguments.data, memory_map=True)
+    data = prepared.load_dataset(arguments.data, memory_map=True).for_seed(spec.seed)
     origin = provenance("workflow_scripts/train.py", PACKAGES, loss_file(spec.loss))
     run_identity = {"spec": arguments.spec, "data_checksum": checksum(arguments.data)}
     checkpoint = CheckpointFile(arguments.checkpoint, run_identity | {"code": origin["code"]})

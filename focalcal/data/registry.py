@@ -20,6 +20,9 @@ from focalcal.common.samples import FEWEST_SAMPLES
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 REGISTRY_FOLDER = Path(__file__).resolve().parent / "registry"
 _VECTORS_FOLDER = REGISTRY_FOLDER / "vectors"
+_COLLECTIONS_FOLDER = REGISTRY_FOLDER / "collections"
+BUNDLED_COLLECTION = "scikit-learn"
+"""The collection of tables that needs no download."""
 DOWNLOAD = "download"
 """The value of `recovery.human_labels` that asks for the registry's own source."""
 
@@ -57,12 +60,20 @@ def load_entry(name: str) -> dict[str, Any]:
             f"{extension_file('datasets', name)} (see docs/add-a-dataset.md)"
         )
     entry = tomllib.loads((REGISTRY_FOLDER / f"{name}.toml").read_text("utf-8"))
+    if "collection" in entry:
+        files = {file["name"]: file for file in load_collection(entry["collection"])["files"]}
+        entry["file"] = files[entry["file"]]
     return {**load_entry(entry["base"]), **entry} if "base" in entry else entry
 
 
 def load_vectors_entry(name: str) -> dict[str, Any]:
     """Return the registry entry of the word vectors `name`: their files and sources."""
     return tomllib.loads((_VECTORS_FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+def load_collection(name: str) -> dict[str, Any]:
+    """Return the registry entry of a package that has the files of several datasets."""
+    return tomllib.loads((_COLLECTIONS_FOLDER / f"{name}.toml").read_text("utf-8"))
 
 
 def vectors_names() -> list[str]:
@@ -180,7 +191,7 @@ def _check_parameters(where: str, entry: Mapping[str, Any], parameters: Mapping[
             f"{where}.noise: must be at least {_LEAST_NOISE:g} for a Gaussian problem, not "
             f"{parameters['noise']}"
         )
-    if kind == "bundled" and sum(parameters["sizes"].values()) > entry["counts"]["all"]:
+    if kind in {"bundled", "table"} and sum(parameters["sizes"].values()) > entry["counts"]["all"]:
         total, available = sum(parameters["sizes"].values()), entry["counts"]["all"]
         raise UserError(f"{where}.sizes: sum to {total}, but there are {available} samples; lower them")
     if kind == "download":

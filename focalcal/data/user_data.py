@@ -11,6 +11,7 @@ from focalcal.common import npz
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import extension_file, load_extension
 from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
+from focalcal.data.normalisation import training_statistics
 from focalcal.data.prepared import PreparedData
 from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
@@ -25,7 +26,6 @@ _CHANNEL_COUNTS = (1, 3, 4)
 _DEEP_MODES = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
 """Pillow's modes with more than 8 bits per channel, which it would clip to 255."""
 _SHOWN_CLASSES = 5
-_CHUNK = 4096
 
 
 def from_folder(
@@ -108,27 +108,9 @@ def _assembled(
     classes: int,
     posterior: np.ndarray | None = None,
 ) -> PreparedData:
-    mean, std = _normalisation(inputs, indices["train"])
+    mean, std = training_statistics(inputs, indices["train"])
     by_name = {f"{split}_indices": indices[split] for split in SPLITS}
     return PreparedData(inputs, labels, **by_name, classes=classes, mean=mean, std=std, posterior=posterior)
-
-
-def _normalisation(inputs: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the float32 mean and standard deviation of each channel or feature of the training samples.
-
-    A constant feature gets standard deviation 1, so it is normalised to 0.
-    """
-    axes = (0, 2, 3) if inputs.ndim == 4 else (0,)
-    scale = 255.0 if inputs.dtype == np.uint8 else 1.0
-    chunks = [train[i : i + _CHUNK] for i in range(0, len(train), _CHUNK)]
-    size = len(train) * int(np.prod(inputs.shape[2:], dtype=np.int64))
-    mean = sum((inputs[chunk] / scale).sum(axis=axes, dtype=np.float64) for chunk in chunks) / size
-    broadcast = mean[:, None, None] if inputs.ndim == 4 else mean
-    squares = (
-        np.square(inputs[chunk] / scale - broadcast).sum(axis=axes, dtype=np.float64) for chunk in chunks
-    )
-    std = np.sqrt(sum(squares) / size)
-    return mean.astype(np.float32), np.where(std > 0, std, 1).astype(np.float32)
 
 
 def split_indices(

@@ -76,6 +76,8 @@ SECTIONS = {
 ABOUT_PAPERS = ("theory", "paper tables")
 """Sections that say nothing about a user's own models."""
 SCOPES = ("all", "dataset and model")
+MANY_DATASETS = 5
+"""As many as conclusions about datasets in general need at least."""
 SUFFIXES = {"chart": ("json",), "table": ("csv", "md", "tex", "html"), "figure": ("png", "pdf")}
 
 
@@ -154,10 +156,14 @@ PRODUCTS = sorted(
 
 
 class Layout:
-    """The products of one configuration, with their files; `human` names the datasets with human labels."""
+    """The products of one configuration, with their files.
 
-    def __init__(self, grid: "Grid", human: Collection[str] = ()) -> None:
+    `human` names the datasets with human labels; `recommend` says whether runs have recommended calibrators.
+    """
+
+    def __init__(self, grid: "Grid", human: Collection[str] = (), *, recommend: bool = True) -> None:
         self._runs = list(grid)
+        self._recommend = recommend
         self._own_logits_only = grid.own_logits_only
         self._specs = {dataset: grid.data_spec(dataset) for dataset in grid.datasets}
         self.dataset_models = sorted({f"{run.dataset}/{run.model}" for run in self._runs})
@@ -171,6 +177,7 @@ class Layout:
             "posterior known": lambda _: any(map(self._is_synthetic, self._specs)),
             # Two datasets differ only in their number of training samples.
             "sample-size sweep": lambda _: len(set(groups)) < len(groups),
+            "many datasets": lambda _: len(self._specs) >= MANY_DATASETS,
             "human labels": lambda _: any(run.dataset in human for run in self._runs),
         }
 
@@ -201,6 +208,8 @@ class Layout:
 
     def stems(self, product: Product) -> dict[str, str]:
         """Return the paths of a product without suffix by dataset and model ("" if over all runs)."""
+        if "recommended" in product.inputs and not self._recommend:
+            return {}
         wanted = [""] if product.scope == "all" else self.dataset_models
         return {where: product.stem(where) for where in filter(self._conditions[product.when], wanted)}
 

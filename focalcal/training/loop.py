@@ -94,7 +94,7 @@ class Trainer:
     ) -> TrainingResult:
         """Return the trained model and its history, continuing from `resume` if given.
 
-        A checkpoint is written at the end of each epoch. When `should_stop()` becomes true, one is written
+        Checkpoints are written at the ends of epochs. When `should_stop()` becomes true, one is written
         after the current batch and TrainingInterruptedError is raised. `on_epoch` is called with each history
         row and the number of epochs.
         """
@@ -107,8 +107,10 @@ class Trainer:
                     self._end_epoch()
                     on_epoch(progress.history[-1], self.recipe.epochs)
                 if progress.epoch < self.recipe.epochs:
-                    self._save(checkpoint)
-                    if progress.batch or should_stop():
+                    stops = progress.batch > 0 or should_stop()
+                    if stops or progress.epoch % self.recipe.checkpoint_every == 0:
+                        self._save(checkpoint)
+                    if stops:
                         raise TrainingInterruptedError(self._interruption(checkpoint))
         except _DivergedError as error:
             return self._diverged(str(error), checkpoint)

@@ -100,6 +100,8 @@ class Recipe(Section):
     highest validation accuracy, as for M20's texts."""
     evaluate_every: EpochCount = 1
     """Epochs from one evaluation on the validation set to the next; the last epoch is always evaluated."""
+    checkpoint_every: EpochCount = 1
+    """Epochs from one checkpoint to the next; a run that is asked to stop writes one at once."""
     history_test: bool = False
     """Whether history.csv also follows the test set (M20 Figs 1 and 3); nothing is chosen by it."""
     snapshot_epochs: Annotated[tuple[EpochCount, ...], UNIQUE] = ()

@@ -211,6 +211,9 @@ class ReportSection(Section):
     """Bootstrap draws of each run's test samples."""
     reliability_methods: MethodNames = ("none", "ts", "fts", "psi")
     """Calibrators that get a column of reliability diagrams, each one of calibration.methods."""
+    recommend: bool = True
+    """Whether each run gets a recommended calibrator, chosen by cross-validation and saved. It takes as long
+    as all calibration, and studies of many small runs need none."""
 
 
 @dataclass(frozen=True)
@@ -244,3 +247,7 @@ class Config(Section):
     plan: PlanSection
     published: Annotated[tuple[Literal[*collection_names()], ...], UNIQUE] = ()
     """Collections of published networks whose logits join calibration like any run."""
+    warm_start: bool = False
+    """Whether jobs on this machine run in forks of one process that has the libraries loaded. It saves the
+    seconds that each job takes to start, which is most of the time of small runs. Benchmark files then lack
+    the memory of these jobs. Ignored on a cluster."""

@@ -207,6 +207,24 @@ def psi_error_change(runs: Measurements) -> Found:
     return _largest_value((pair["first"] - pair["second"]).abs(), "change of test error by Psi")
 
 
+def focal_ece_above_share(runs: Measurements) -> Found:
+    """Return the share of focal losses whose ECE as trained is above that of cross-entropy."""
+    pair = _focal_and_cross_entropy(runs, "none")
+    return _share(pair["focal"] > pair["ce"], "focal loss above cross-entropy as trained")
+
+
+def psi_ece_change(runs: Measurements) -> Found:
+    """Return the mean change of the ECE of focal losses by Psi."""
+    pair = runs.pair(("psi", "", "ece"), ("none", "", "ece")).drop(index="ce", errors="ignore")
+    return _mean_value(pair["first"] - pair["second"], "ECE after Psi less ECE as trained")
+
+
+def psi_ece_above_ce(runs: Measurements) -> Found:
+    """Return by how much the mean ECE of focal losses after Psi is above that of cross-entropy."""
+    pair = _focal_and_cross_entropy(runs, "psi")
+    return _mean_value(pair["focal"] - pair["ce"], "ECE after Psi less that of cross-entropy as trained")
+
+
 def cell_difference(runs: Measurements, paper: str, metric: str) -> Found:
     """Return the largest absolute difference from a paper's printed cells of a metric."""
     cells = _joined_cells(runs, paper, metric)
@@ -295,6 +313,20 @@ def _largest_value(values: pd.Series, words: str) -> Found:
     if values.empty:
         return None
     return float(values.max()), f"{words}: {_label(values.idxmax())}", len(values)
+
+
+def _mean_value(values: pd.Series, words: str) -> Found:
+    """Return the mean of the losses' values."""
+    return None if values.empty else (float(values.mean()), words, len(values))
+
+
+def _focal_and_cross_entropy(runs: Measurements, method: str) -> pd.DataFrame:
+    """Return the ECE of each focal loss by a method (`focal`) and of cross-entropy as trained (`ce`)."""
+    focal = runs.score(method, "", "ece").drop(index="ce", errors="ignore")
+    raw = runs.score("none", "", "ece")
+    if "ce" not in raw:
+        return pd.DataFrame({"focal": [], "ce": []})
+    return pd.DataFrame({"focal": focal, "ce": raw["ce"]})
 
 
 def _label(name: str | tuple[str, ...]) -> str:

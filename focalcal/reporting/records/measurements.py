@@ -83,12 +83,15 @@ def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
     return [(method, found[method]) for method in METHODS if method in found]
 
 
-def shown_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
-    """Return the chosen fits of the methods that overviews show and that apply to every model."""
+def shown_fits(frame: pd.DataFrame, criterion: str, *, gamma_known: bool = False) -> list[tuple[str, str]]:
+    """Return the chosen fits of the methods that overviews show and that apply to every model.
+
+    With `gamma_known`, those that need the gamma of the training loss are among them.
+    """
     return [
         (method, chosen)
         for method, chosen in chosen_fits(frame, criterion)
-        if METHODS[method].shown and not METHODS[method].needs_training_gamma
+        if METHODS[method].shown and (gamma_known or not METHODS[method].needs_training_gamma)
     ]
 
 

@@ -118,7 +118,9 @@ def read_contents(
     """
     runs = read_runs(results / "tables" / "runs.csv")
     records = {run["path"]: read_json(results / "runs" / run["path"] / "run.json") for run in runs}
-    blocks = _section_blocks(results, Layout(grid, config["recovery"].get("human_labels", {})))
+    human = config["recovery"].get("human_labels", {})
+    layout = Layout(grid, human, recommend=config["report"].get("recommend", True))
+    blocks = _section_blocks(results, layout)
     anchors = {
         f"results/{block.product.stem()}": block.anchor for found in blocks.values() for block in found
     }

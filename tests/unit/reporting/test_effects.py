@@ -265,6 +265,35 @@ class TestArena:
         assert found.settings == 8
         assert found.contestants[1].nll == pytest.approx((7 * 0.5 + 0.6) / 8)
 
+    def test_with_datasets_as_units_losses_are_averaged_and_psi_competes(self):
+        """FTS - TS is -0.01 and -0.03 on the two losses of three datasets, plus 0, 0.01, 0.03 by dataset."""
+        rows = []
+        for dataset, more in (("a", 0.0), ("b", 0.01), ("c", 0.03)):
+            for loss, gain in (("focal-1", 0.01), ("focal-2", 0.03)):
+                fts = 0.5 - gain + more
+                for metric in ("nll", "ece"):
+                    values = {TS: 0.5, FTS: fts, RAW: 0.9, ("psi", ""): 0.4 if dataset == "a" else 0.8}
+                    found = scores("m", values, loss=loss, metric=metric)
+                    rows += [(dataset, *entry[1:]) for entry in found]
+        frame = metrics_frame(rows)
+        one = arena_of(frame, "nll", unit=["dataset"], gamma_known=True)
+        assert one.settings == 3
+        by_method = {found.method: found for found in one.contestants}
+        firsts = {name: found.firsts for name, found in by_method.items()}
+        assert firsts == {"none": 0, "ts": 1, "fts": 1, "psi": 1}
+        fts, gaps = by_method["fts"], [-0.02, -0.01, 0.01]
+        assert fts.comparison.mean_difference == pytest.approx(np.mean(gaps))
+        low, high = stats.t.interval(0.95, 2, np.mean(gaps), np.std(gaps, ddof=1) / math.sqrt(3))
+        assert (fts.interval.low, fts.interval.high) == (pytest.approx(low), pytest.approx(high))
+        raw = arena_of(frame, "nll", unit=["dataset"], baseline="none", gamma_known=True)
+        psi = next(found for found in raw.contestants if found.method == "psi")
+        assert psi.comparison.mean_difference == pytest.approx((-0.5 - 0.1 - 0.1) / 3)
+        assert "psi" not in [found.method for found in arena_of(frame, "nll").contestants]
+
+    def test_a_dataset_of_which_one_setting_lacks_a_calibrator_does_not_rank_it(self, frame):
+        lacking = frame[~((frame["model"] == "m1") & (frame["method"] == "none"))]
+        assert arena_of(lacking, "nll", unit=["dataset"]).unranked == ("none",)
+
     def test_ties_are_half_a_win(self):
         rows = [*scores("a", {TS: 0.5, FTS: 0.5}), *scores("b", {TS: 0.5, FTS: 0.4})]
         fts = next(one for one in arena_of(metrics_frame(rows), "nll").contestants if one.method == "fts")

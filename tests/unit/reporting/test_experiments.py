@@ -250,6 +250,21 @@ def test_largest_change_of_error_by_recovery():
     assert (found.value, found.n) == (0.25, 2)
 
 
+def test_focal_loss_and_psi_against_cross_entropy():
+    raw = {"ce": 0.05, "focal-1": 0.04, "focal-2": 0.07, "focal-3": 0.11}
+    recovered = {"ce": 0.05, "focal-1": 0.06, "focal-2": 0.06, "focal-3": 0.06}
+    rows = [row(loss, "none", "", "ece", value) for loss, value in raw.items()]
+    rows += [row(loss, "psi", "", "ece", value) for loss, value in recovered.items()]
+    found = check_of("focal_ece_above_share", *rows)
+    assert (found.value, found.n) == (pytest.approx(2 / 3), 3)
+    found = check_of("psi_ece_change", *rows)
+    assert (found.value, found.n) == (pytest.approx(-0.04 / 3), 3)
+    found = check_of("psi_ece_above_ce", *rows)
+    assert (found.value, found.n) == (pytest.approx(0.01), 3)
+    without = [entry for entry in rows if entry[2] != "ce"]
+    assert checks_of("focal_ece_above_share", *without) == checks_of("psi_ece_above_ce", *without) == []
+
+
 def test_printed_cells_are_compared_where_they_exist():
     place = {"dataset": "cifar10", "model": "resnet50"}
     found = check_of("cell_difference:M20:ece", row("flsd-53", "none", "", "ece", 0.0165, **place))
@@ -318,4 +333,4 @@ def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
         cells(),
     )
     assert {check.name for check in found} == {name for name, _ in wanted}
-    assert len(wanted) == 44
+    assert len(wanted) == 47

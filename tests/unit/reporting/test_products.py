@@ -52,6 +52,20 @@ def test_a_report_on_own_logits_is_not_about_the_papers(monkeypatch):
     assert layouts[1].products("figure", stage="theory") == [FIGURE]
 
 
+def test_without_recommendations_nothing_is_made_from_them(monkeypatch):
+    after = replace(FIGURE, name="after", section="scores", inputs=("runs", "recommended"))
+    monkeypatch.setattr(products, "PRODUCTS", [FIGURE, after])
+    assert Layout(Grid()).products() == [FIGURE, after]
+    assert Layout(Grid(), recommend=False).products() == [FIGURE]
+
+
+def test_many_datasets_are_at_least_five():
+    over = replace(FIGURE, when="many datasets")
+    many = type("Many", (Grid,), {"datasets": ["a", "b", "c", "d", "e"]})
+    assert Layout(many()).applies(over)
+    assert not Layout(Grid()).applies(over)
+
+
 @pytest.fixture
 def layout():
     return Layout(Grid())

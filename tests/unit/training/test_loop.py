@@ -125,6 +125,18 @@ def test_checkpoints_at_epoch_ends_continue_to_the_same_bits(tmp_path):
         assert same(weights(unbroken), weights(trainer("adafocal").run(resume=state)))
 
 
+def test_checkpoints_may_be_rarer_than_epochs(tmp_path):
+    file = CheckpointFile(tmp_path, {})
+    saved = []
+    rare = trainer(checkpoint_every=2).run(file, on_epoch=lambda *_: saved.append(file.load()))
+    assert [state.values["epoch"] if state else None for state in saved] == [None, None, 2, 2]
+    assert same(weights(rare), weights(trainer().run()))
+    # A stop does not wait for the next one.
+    with pytest.raises(TrainingInterruptedError, match="stopped in epoch 2 after batch 0"):
+        trainer(checkpoint_every=100, batch_size=70).run(file, should_stop=lambda: True)
+    assert file.load().values["epoch"] == 1
+
+
 def test_a_stop_is_noticed_if_an_epoch_is_one_batch(tmp_path):
     unbroken = trainer(batch_size=70).run()
     file = CheckpointFile(tmp_path, {})

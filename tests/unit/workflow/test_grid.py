@@ -7,9 +7,12 @@ import sys
 import pytest
 
 from focalcal.common.errors import UserError
+from focalcal.data import registry
 from focalcal.workflow.grid import Grid, build_grid
 from focalcal.workflow.provenance import ROOT
 from tests.project import merged_config
+
+TABLES = {name for name in registry.entry_names() if registry.load_entry(name)["kind"] == "table"}
 
 
 @pytest.mark.parametrize(
@@ -18,11 +21,12 @@ from tests.project import merged_config
         (None, 52, {"gauss-10", "gauss-3"}),
         ("komisarenko2024", 120, {"cifar10", "cifar100", "tinyimagenet"}),
         ("mukhoti2020", 88, {"cifar10", "cifar100"}),
-        ("charoenphakdee2021", 390, {"gauss-3", "cifar10", "cifar10-s", "svhn"}),
+        ("charoenphakdee2021", 470, {"gauss-3", "cifar10", "cifar10-s", "svhn"}),
         ("cifar10-cpu", 20, {"cifar10"}),
         ("cifar10-overfit-cpu", 30, {"cifar10-s"}),
         ("fashion-mnist-cpu", 30, {"fashion-mnist"}),
         ("published-networks", 14, set()),
+        ("small-datasets", 1100, TABLES),
         ("recovery-sweep", 90, {"gauss-3", *(f"gauss-3-{size}" for size in (100, 300, 1000, 10000, 30000))}),
     ],
 )

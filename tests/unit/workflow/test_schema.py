@@ -137,7 +137,7 @@ def test_a_whole_number_is_written_as_one(path, key, value):
         (
             ["report", "metrics"],
             "ece",
-            "'report.metrics' (\"ece\") is unknown; allowed: criterion, metric, reliability_methods, ",
+            "'report.metrics' (\"ece\") is unknown; allowed: criterion, metric, recommend, ",
         ),
         (
             ["report", "title"],
