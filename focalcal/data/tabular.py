@@ -47,7 +47,7 @@ def prepare_table(entry: Mapping[str, Any], sizes: Mapping[str, int], cache: Pat
         # The first line has the numbers of samples and features, then the names of the classes.
         class_names = rows.pop(0)[2:]
     inputs, encoding = _encode(rows, entry.get("nominal", ()), entry.get("unused", ()))
-    labels, classes = _class_numbers([row[-1] for row in rows])
+    labels, classes = _label_numbers([row[-1] for row in rows])
     found = {"samples": len(rows), "classes": len(classes), "features": inputs.shape[1]}
     expected = {
         "samples": entry["counts"]["all"],
@@ -104,7 +104,7 @@ def _encode(
     for position, column in enumerate(list(zip(*rows, strict=True))[:-1]):
         if position in unused:
             continue
-        numbers = None if position in nominal else _numbers(column)
+        numbers = None if position in nominal else _parsed_numbers(column)
         if numbers is None:
             values = sorted(set(column))
             categories[str(position)] = values
@@ -121,16 +121,16 @@ def _encode(
     return np.concatenate(features, axis=1), encoding
 
 
-def _numbers(column: Sequence[str]) -> np.ndarray | None:
+def _parsed_numbers(column: Sequence[str]) -> np.ndarray | None:
     try:
         return np.array(column, dtype=np.float64)
     except ValueError:
         return None
 
 
-def _class_numbers(column: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+def _label_numbers(column: Sequence[str]) -> tuple[np.ndarray, list[str]]:
     """Return int64 labels and the classes in their order: by number if all are numbers, else by name."""
-    numeric = _numbers(sorted(set(column))) is not None
+    numeric = _parsed_numbers(sorted(set(column))) is not None
     classes = sorted(set(column), key=float if numeric else None)
     number_of = {name: number for number, name in enumerate(classes)}
     return np.array([number_of[name] for name in column], dtype=np.int64), classes
