@@ -10,6 +10,7 @@ from focalcal.reporting.statistics.families import ORIGINS, TRAINED, with_origin
 from focalcal.reporting.tables.columns import interval_text, number_column, p_text, scaled_column
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.training.appearance import loss_family, loss_order
+from focalcal.training.catalogue import training_gamma
 
 ARENA_NOTES = (
     (
@@ -38,7 +39,7 @@ DATASET_NOTES = (
         "Against TS: Wilcoxon's signed-rank test of log-loss over datasets, Holm's correction over the "
         "calibrators of one family. 'too few runs': even datasets that all agree could not give p below 0.05."
     ),
-    "Calibrators that need the gamma of the training loss are ranked where it is known.",
+    "Ψ, which needs the gamma of the training loss, is ranked where that is known and not 0.",
 )
 
 
@@ -106,8 +107,10 @@ def arena_over_datasets(sources: Sources) -> Table | None:
     rows, notes = [], []
     for family in dict.fromkeys(families.values()):
         here = frame[frame["loss"].map(families) == family]
+        # At gamma 0, what needs it changes nothing.
+        known = all(training_gamma(loss) for loss in here["loss"].unique())
         one, raw = (
-            arena_of(here, criterion, unit=["dataset"], baseline=baseline, gamma_known=True)
+            arena_of(here, criterion, unit=["dataset"], baseline=baseline, gamma_known=known)
             for baseline in (BASELINE, AS_TRAINED)
         )
         if one is not None and raw is not None:
@@ -130,7 +133,7 @@ def arena_over_datasets(sources: Sources) -> Table | None:
             scaled_column("nll_mean", nll.heading, nll),
             scaled_column("ts_difference", "Difference from TS", nll, signed=True),
             Column("95 % interval over datasets", interval_text(nll, "ts_low", "ts_high"), "ts_low"),
-            Column("Lower / equal / higher than TS", "{wins}/{ties}/{losses}".format_map, "wins"),
+            Column("Lower / equal / higher than TS", "outcomes"),
             Column("Against TS", "verdict"),
             scaled_column("raw_difference", "Difference from none", nll, signed=True),
             Column("95 % interval over datasets", interval_text(nll, "raw_low", "raw_high"), "raw_low"),
@@ -166,9 +169,7 @@ def _dataset_rows(family: str, one: Arena, raw: Arena) -> list[dict]:
                 "ts_difference": compared and compared.mean_difference,
                 "ts_low": interval and interval.low,
                 "ts_high": interval and interval.high,
-                "wins": compared.wins if compared else "",
-                "ties": compared.ties if compared else "",
-                "losses": compared.losses if compared else "",
+                "outcomes": f"{compared.wins}/{compared.ties}/{compared.losses}" if compared else "",
                 "verdict": compared.verdict if compared else "",
                 "raw_difference": other.comparison and other.comparison.mean_difference,
                 "raw_low": other.interval and other.interval.low,

@@ -290,6 +290,26 @@ class TestArena:
         assert psi.comparison.mean_difference == pytest.approx((-0.5 - 0.1 - 0.1) / 3)
         assert "psi" not in [found.method for found in arena_of(frame, "nll").contestants]
 
+    def test_the_table_over_datasets_has_one_block_per_family(self):
+        rows, runs = [], []
+        for dataset, more in (("a", 0.0), ("b", 0.01), ("c", 0.03)):
+            for loss in ("ce", "focal-1", "focal-2"):
+                for metric in ("nll", "ece"):
+                    values = {TS: 0.5, FTS: 0.48 + more, RAW: 0.9, ("psi", ""): 0.8}
+                    rows += [(dataset, *entry[1:]) for entry in scores("m", values, loss=loss, metric=metric)]
+                run = {"dataset": dataset, "model": "m", "loss": loss, "seed": "1"}
+                runs.append(run | {"imported": "", "status": "ok"})
+        table = build("arena_over_datasets", metrics=metrics_frame(rows), runs=runs)
+        found = [(row["family"], row["method"]) for row in csv_rows(table)]
+        assert [method for family, method in found if family == "Cross-entropy"] == ["fts", "ts", "none"]
+        # Psi at gamma 0 is what was trained, so it competes only where gamma is not 0.
+        focal = [row for row in csv_rows(table) if row["family"] != "Cross-entropy"]
+        assert [row["method"] for row in focal] == ["fts", "ts", "psi", "none"]
+        assert [row["outcomes"] for row in focal] == ["2/0/1", "", "0/0/3", "0/0/3"]
+        assert float(focal[2]["raw_difference"]) == pytest.approx(-0.1)
+        assert [row["firsts"] for row in focal] == ["2", "1", "0", "0"]
+        assert build("arena_over_datasets", metrics=metrics_frame([]), runs=[]) is None
+
     def test_a_dataset_of_which_one_setting_lacks_a_calibrator_does_not_rank_it(self, frame):
         lacking = frame[~((frame["model"] == "m1") & (frame["method"] == "none"))]
         assert arena_of(lacking, "nll", unit=["dataset"]).unranked == ("none",)
