@@ -20,7 +20,7 @@ def iris(tmp_path):
 
     def configure(config):
         block = {"datasets": ["iris"], "models": ["mlp"], "losses": ["ce"], "seeds": [1, 2], "recipe": "tiny"}
-        config |= {"published": [], "warm_start": True, "runs": [block], "recipes": {"tiny": tiny_recipe()}}
+        config |= {"published": [], "runs": [block], "recipes": {"tiny": tiny_recipe()}}
 
     project.configure(configure)
     return project

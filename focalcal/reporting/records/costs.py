@@ -5,6 +5,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+WAITING_MB = 25
+"""A process that computes has more; less is that of one that waits for its job in another (`warm_start`)."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -15,7 +18,7 @@ class Cost:
     seconds: float
     longest: float
     memory: float | None
-    """Greatest resident memory of a job in MB; None if all jobs were too short to measure."""
+    """Greatest resident memory of a job in MB; None if it could be measured of no job."""
 
 
 def read_costs(folder: Path) -> list[Cost]:
@@ -31,11 +34,14 @@ def read_costs(folder: Path) -> list[Cost]:
             jobs=len(rows),
             seconds=sum(float(row["s"]) for row in rows),
             longest=max(float(row["s"]) for row in rows),
-            memory=max(
-                (float(row["max_rss"]) for row in rows if row["max_rss"] not in {"NA", "-"}), default=None
-            ),
+            memory=max((size for size in map(_megabytes, rows) if size >= WAITING_MB), default=None),
         )
         for rule, rows in measured.items()
         if rows
     ]
     return sorted(costs, key=lambda cost: -cost.seconds)
+
+
+def _megabytes(row: dict[str, str]) -> float:
+    """Return the memory of a job, 0 if it was too short to measure."""
+    return 0.0 if row["max_rss"] in {"NA", "-"} else float(row["max_rss"])
