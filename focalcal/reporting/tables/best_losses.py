@@ -13,7 +13,7 @@ from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_family, loss_label, loss_order
 
-STAGES = {"none": "As trained", "ts": "After temperature scaling"}
+STAGES = {"none": "As trained", "ts": "After TS"}
 LEADING = "nll"
 """The score that decides, a proper one; the report's metric stands beside it."""
 BASELINE = "ce"
