@@ -181,6 +181,12 @@ class Layout:
             "human labels": lambda _: any(run.dataset in human for run in self._runs),
         }
 
+    @classmethod
+    def of_config(cls, grid: "Grid", config: Mapping[str, Any]) -> "Layout":
+        """Return the layout of a configuration, whose grid is `grid`."""
+        human = config["recovery"].get("human_labels", {})
+        return cls(grid, human, recommend=config["report"].get("recommend", True))
+
     def products(
         self, kind: str | None = None, *, stage: str | None = None, scope: str | None = None
     ) -> list[Product]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from focalcal.common.errors import UserError
 from focalcal.common.io import read_json, write_json
-from focalcal.reporting.products import PRODUCTS
+from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.images import reduced_png
@@ -19,7 +19,8 @@ from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 
 RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md")
-TABLES = tuple(made.name for made in PRODUCTS if made.kind == "table" and made.stage == "reporting")
+OF_RUNS = ("metrics", "runs", "scores", "debiased", "samples", "bound_hits")
+"""Tables with one row per run, or more."""
 FIGURES = ("forest", "calibration_error")
 DATASET_MODEL_FIGURES = ("reliability", "temperature", "relation", "training")
 SUMMARY = (
@@ -30,10 +31,11 @@ ORIGIN = ("git_commit", "python", "packages", "code")
 """What a run's summary keeps of its provenance: not the machine it ran on."""
 
 
-def write_snapshot(results: Path, target: Path) -> None:
+def write_snapshot(results: Path, target: Path, *, runs: bool = True) -> None:
     """Copy configuration, scores, claims, tables, main figures, run summaries and costs to a new folder.
 
-    Raise UserError if the target exists or a product is missing.
+    Without `runs`, what is about single runs is left out: a study of a thousand has too many. Raise UserError
+    if the target exists or a product is missing.
     """
     if target.exists():
         raise UserError(f"{target} exists; remove it, or name a folder that does not exist")
@@ -41,7 +43,7 @@ def write_snapshot(results: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
         partial = Path(name) / target.name
         try:
-            _fill(partial, results)
+            _fill(partial, results, runs=runs)
         except FileNotFoundError as error:
             raise UserError(
                 f"{error.filename} is missing; finish the workflow first: snakemake --cores all"
@@ -49,19 +51,32 @@ def write_snapshot(results: Path, target: Path) -> None:
         partial.rename(target)
 
 
-def _fill(target: Path, results: Path) -> None:
-    runs = build_grid(read_json(results / "config.json"), ROOT)
-    trained = sorted({f"{run.dataset}/{run.model}" for run in runs if run.imported is None})
+def _fill(target: Path, results: Path, *, runs: bool) -> None:
+    config = read_json(results / "config.json")
+    grid = build_grid(config, ROOT)
+    layout = Layout.of_config(grid, config)
+    # Figures of one dataset and model are kept of those that were trained.
+    shown = {"", *(f"{run.dataset}/{run.model}" for run in grid if runs and run.imported is None)}
+    tables = layout.products("table", stage="reporting")
     names = ["config.json", *(f"tables/{name}" for name in RECORDS)]
-    names += [f"tables/{name}.{suffix}" for name in TABLES for suffix in ("csv", "md")]
+    names += [f"tables/{made.name}.{suffix}" for made in tables for suffix in ("csv", "md")]
     for name in names:
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(results / name, target / name)
-    figures = [*FIGURES, *(f"{name}/{pair}" for name in DATASET_MODEL_FIGURES for pair in trained)]
-    for figure in figures:
-        path = target / "figures" / f"{figure}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(reduced_png(results / "figures" / f"{figure}.png"))
+        if runs or Path(name).stem not in OF_RUNS:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(results / name, target / name)
+    for made in layout.products("figure"):
+        stems = layout.stems(made) if made.name in (*FIGURES, *DATASET_MODEL_FIGURES) else {}
+        for stem in (stem for where, stem in stems.items() if where in shown):
+            path = target / f"{stem}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(reduced_png(results / f"{stem}.png"))
+    if runs:
+        _write_summaries(target, results)
+    costs = pd.DataFrame(read_costs(results / "benchmarks")).round({"seconds": 2})
+    costs.to_csv(target / "costs.csv", index=False, lineterminator="\n")
+
+
+def _write_summaries(target: Path, results: Path) -> None:
     for run in read_runs(results / "tables" / "runs.csv"):
         record = read_json(results / "runs" / run["path"] / "run.json")
         summary = {key: record[key] for key in SUMMARY if key in record}
@@ -69,5 +84,3 @@ def _fill(target: Path, results: Path) -> None:
             key: record["provenance"][key] for key in ORIGIN if key in record["provenance"]
         }
         write_json(target / "runs" / run["path"] / "run.json", summary)
-    costs = pd.DataFrame(read_costs(results / "benchmarks")).round({"seconds": 2})
-    costs.to_csv(target / "costs.csv", index=False, lineterminator="\n")

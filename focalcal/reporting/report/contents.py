@@ -118,9 +118,7 @@ def read_contents(
     """
     runs = read_runs(results / "tables" / "runs.csv")
     records = {run["path"]: read_json(results / "runs" / run["path"] / "run.json") for run in runs}
-    human = config["recovery"].get("human_labels", {})
-    layout = Layout(grid, human, recommend=config["report"].get("recommend", True))
-    blocks = _section_blocks(results, layout)
+    blocks = _section_blocks(results, Layout.of_config(grid, config))
     anchors = {
         f"results/{block.product.stem()}": block.anchor for found in blocks.values() for block in found
     }

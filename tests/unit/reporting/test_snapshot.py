@@ -7,6 +7,7 @@ from PIL import Image
 from focalcal.common.errors import UserError
 from focalcal.reporting import snapshot
 from focalcal.reporting.compare import compare_folders
+from focalcal.reporting.products import Layout
 from focalcal.reporting.report.images import image_size
 from tests.e2e.made_results import MadeResults
 
@@ -26,7 +27,9 @@ def results(tmp_path):
     made = MadeResults(tmp_path, [BLOCK])
     made.write_runs()
     (made.results / "config.json").write_text(json.dumps(made.config))
-    tables = [f"{name}.{suffix}" for name in snapshot.TABLES for suffix in ("csv", "md")]
+    layout = Layout.of_config(made.grid, made.config)
+    names = [product.name for product in layout.products("table", stage="reporting")]
+    tables = [f"{name}.{suffix}" for name in names for suffix in ("csv", "md")]
     for name in (*tables, "claims.csv", "claims.md"):
         (made.results / "tables" / name).write_text(f"{name}\n")
     (made.results / "tables" / "claims.csv").write_text("id,verdict\n")
@@ -44,6 +47,13 @@ def test_a_snapshot_can_be_compared_with_what_it_was_taken_of(results, tmp_path)
     assert compare_folders(target, results).count("The same") == 5
     assert (target / "tables/metrics.csv").read_bytes() == (results / "tables/metrics.csv").read_bytes()
     assert [path.name for path in target.parent.iterdir()] == ["taken"]
+
+
+def test_a_large_study_leaves_out_what_is_about_single_runs(results, tmp_path):
+    snapshot.write_snapshot(results, tmp_path / "taken", runs=False)
+    kept = {path.relative_to(tmp_path / "taken").as_posix() for path in (tmp_path / "taken").rglob("*.*")}
+    assert {"config.json", "costs.csv", "tables/claims.csv", "tables/arena.csv", "figures/forest.png"} <= kept
+    assert not [name for name in kept if name.startswith("runs/") or "/mlp" in name or "metrics" in name]
 
 
 def test_figures_are_smaller_and_keep_their_size(results, tmp_path):
