@@ -1,11 +1,19 @@
-"""Where CI=true, a skipped test is a failure, unless an environment variable of the suite opts into it."""
+"""The order of tests; and where CI=true, a skip is a failure unless a variable of the suite opts into it."""
 
 import os
+from pathlib import Path
 
 import pytest
 
+FOLDER = Path(__file__).parent
 OPT_IN = "FOCALCAL_"
 """What the reason of such a skip contains."""
+LONGEST_FIRST = ("slurm", "workflow", "e2e", "unit")
+"""Whole workflows begin before short tests, so that parallel processes end at about the same time."""
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONGEST_FIRST.index(item.path.relative_to(FOLDER).parts[0]))
 
 
 @pytest.hookimpl(wrapper=True)
