@@ -18,7 +18,8 @@ CONFIGS = {"cifar10": "cifar10-cpu", "fashion-mnist": "fashion-mnist-cpu"}
 TITLES = {"cifar10": "CIFAR-10", "fashion-mnist": "Fashion-MNIST"}
 PAIRS = (("nll", "nll"), ("ece", "ece"), ("adaece", "adaece"), ("nll", "ece"))
 """What a fit is chosen by on validation data, and what it is measured by on test data."""
-MEGABYTES = 5
+FOCAL = "Focal, fixed \N{GREEK SMALL LETTER GAMMA}"
+MEGABYTES = 8
 FITS = (("none", ""), ("ts", "ece"), ("fts", "ece"))
 
 
@@ -59,6 +60,38 @@ def comparison_rows():
                 p_value = "<0.001" if compared.p_value < 0.001 else f"{compared.p_value:.3f}"
                 rows.append(f"| {' | '.join([*cells, p_value, compared.verdict])} |")
     return rows
+
+
+def small_table_rows():
+    """Return the rows of the page about small tables: calibrators by mean rank, for both kinds of losses."""
+    ranked = pd.read_csv(REFERENCE / "small-datasets" / "tables" / "arena_over_datasets.csv")
+    rows = []
+    for row in ranked.itertuples():
+        lower, _, higher = row.outcomes.split("/") if row.method != "ts" else ("", "", "")
+        verdict = "" if row.method == "ts" else row.verdict
+        change = "" if row.method == "none" else format_number(100 * row.ece_raw_difference, 2, signed=True)
+        cells = [row.family, row.name, f"{row.rank_mean:.1f}", str(row.firsts), lower, higher, verdict]
+        rows.append(f"| {' | '.join([*cells, f'{100 * row.ece_mean:.2f}', change])} |")
+    return rows
+
+
+def test_the_page_about_small_tables_shows_its_numbers():
+    page = (REFERENCE / "small-datasets.md").read_text("utf-8")
+    assert "\n".join(small_table_rows()) in page
+    text = " ".join(page.split())
+    ranked = pd.read_csv(REFERENCE / "small-datasets" / "tables" / "arena_over_datasets.csv")
+    by = ranked.set_index(["family", "method"])
+    for (family, method), words in {
+        ("Cross-entropy", "sms"): "structured matrix scaling lowers the log-loss of networks as trained by {} ({} to {})",
+        (FOCAL, "sms"): "by {} ({} to {}) if they were trained with focal loss",
+        (FOCAL, "psi"): "raises the log-loss by {} ({} to {})",
+    }.items():
+        row = by.loc[family, method]
+        sizes = [abs(row["raw_difference"]), *sorted(abs(row[name]) for name in ("raw_low", "raw_high"))]
+        assert words.format(*(format_number(size, 2) for size in sizes)) in text
+    claims = pd.read_csv(REFERENCE / "small-datasets" / "tables" / "claims.csv").set_index("id")
+    for name in ("focal", "psi", "comparable"):
+        assert f"`c21-tables-{name}`: *{claims.loc[f'c21-tables-{name}', 'verdict']}*" in text
 
 
 def test_the_readme_says_what_published_networks_show():
