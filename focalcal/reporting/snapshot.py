@@ -21,7 +21,7 @@ from focalcal.workflow.provenance import ROOT
 RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md")
 OF_RUNS = ("metrics", "runs", "scores", "debiased", "samples", "bound_hits")
 """Tables with one row per run, or more."""
-FIGURES = ("forest", "calibration_error")
+FIGURES = ("forest", "calibration_error", "critical_difference")
 DATASET_MODEL_FIGURES = ("reliability", "temperature", "relation", "training")
 SUMMARY = (
     *("status", "message", "seed", "device", "threads", "epochs", "parameters", "images_per_second"),

@@ -23,6 +23,8 @@ BAR = 0.13
 """Distance of the bars that join calibrators."""
 ROW = 0.21
 """Height of a line of names."""
+MOST_NAMED = 4
+"""Datasets that the heading names."""
 TOO_FEW = "Too little to rank: at least 3 calibrators must have been applied in at least 2 settings."
 
 
@@ -62,7 +64,8 @@ def critical_difference(sources: Sources) -> Figure:
     step = max(1, round((count - 1) / 8))
     axis.set_xticks([*range(1, count - step // 2, step), count])
     metric = METRICS[sources.metric].heading
-    datasets = ", ".join(sorted(set(means.index.get_level_values("dataset")), key=natural_order))
+    names = sorted(set(means.index.get_level_values("dataset")), key=natural_order)
+    datasets = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} datasets"
     axis.text(1, -0.72, f"{ranking.blocks} settings on {datasets}", fontsize=9.5, fontweight="bold")
     text = f"average rank by test {metric}, 1 is best; critical difference {ranking.critical_difference:.2f}"
     axis.text(1, -0.5, text, fontsize=8)

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from focalcal.calibration.catalogue import METRICS
+from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.records.measurements import load_metrics, sorted_settings, summarise
 from focalcal.reporting.statistics.comparisons import compare_methods
 from focalcal.reporting.text import format_number
@@ -82,13 +82,21 @@ def test_the_page_about_small_tables_shows_its_numbers():
     ranked = pd.read_csv(REFERENCE / "small-datasets" / "tables" / "arena_over_datasets.csv")
     by = ranked.set_index(["family", "method"])
     for (family, method), words in {
-        ("Cross-entropy", "sms"): "structured matrix scaling lowers the log-loss of networks as trained by {} ({} to {})",
+        ("Cross-entropy", "sms"): "structured matrix scaling lowers the log-loss as trained by {} ({} to {})",
         (FOCAL, "sms"): "by {} ({} to {}) if they were trained with focal loss",
         (FOCAL, "psi"): "raises the log-loss by {} ({} to {})",
     }.items():
         row = by.loc[family, method]
         sizes = [abs(row["raw_difference"]), *sorted(abs(row[name]) for name in ("raw_low", "raw_high"))]
         assert words.format(*(format_number(size, 2) for size in sizes)) in text
+    scores = pd.read_csv(REFERENCE / "small-datasets" / "log_loss.csv.gz")
+    scores = scores.pivot(index=["dataset", "loss", "seed"], columns="method", values="nll")
+    harmed = scores.sub(scores["none"], axis=0) > 1
+    ruined = harmed.sum()
+    shown = ("sms", "svs", "isotonic", "fts-svs", "ets", "fts", "ts", "dirichlet", "fts-vs", "vs", "ms")
+    counts = ", ".join(f"{METHODS[name].label.replace('Iso', 'iso')} {ruined[name]}" for name in shown)
+    assert f"Runs of {len(scores):,} that a calibrator leaves worse by more than one nat: {counts}." in text
+    assert set(harmed[harmed["ts"] | harmed["fts"]].index.unique("dataset")) == {"iris", "wine"}
     claims = pd.read_csv(REFERENCE / "small-datasets" / "tables" / "claims.csv").set_index("id")
     for name in ("focal", "psi", "comparable"):
         assert f"`c21-tables-{name}`: *{claims.loc[f'c21-tables-{name}', 'verdict']}*" in text
