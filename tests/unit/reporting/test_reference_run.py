@@ -90,7 +90,7 @@ def test_the_page_about_small_tables_shows_its_numbers():
         sizes = [abs(row["raw_difference"]), *sorted(abs(row[name]) for name in ("raw_low", "raw_high"))]
         assert words.format(*(format_number(size, 2) for size in sizes)) in text
     scores = pd.read_csv(REFERENCE / "small-datasets" / "log_loss.csv.gz")
-    scores = scores.pivot(index=["dataset", "loss", "seed"], columns="method", values="nll")
+    scores = scores.pivot_table(index=["dataset", "loss", "seed"], columns="method", values="nll")
     harmed = scores.sub(scores["none"], axis=0) > 1
     ruined = harmed.sum()
     shown = ("sms", "svs", "isotonic", "fts-svs", "ets", "fts", "ts", "dirichlet", "fts-vs", "vs", "ms")
