@@ -1,11 +1,9 @@
 """The order of tests; and where CI=true, a skip is a failure unless a variable of the suite opts into it."""
 
 import os
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parent
 OPT_IN = "FOCALCAL_"
 """What the reason of such a skip contains."""
 LONGEST_FIRST = ("slurm", "workflow", "e2e", "unit")
@@ -13,7 +11,10 @@ LONGEST_FIRST = ("slurm", "workflow", "e2e", "unit")
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: LONGEST_FIRST.index(item.path.relative_to(FOLDER).parts[0]))
+    def place(item):
+        return next((LONGEST_FIRST.index(part) for part in item.path.parts if part in LONGEST_FIRST), 0)
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(wrapper=True)
