@@ -13,7 +13,7 @@ demo: $(STAMP)
 
 # Three processes on two cores, since the cluster tests mostly wait.
 test: lint tools
-	$(BIN)/pytest -n 3 --dist loadgroup
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 test-slurm: tools
 	$(BIN)/pytest tests/slurm

@@ -21,6 +21,7 @@ from focalcal.workflow import (
     failures,
     orphaned_jobs,
     terminal,
+    timers,
     titles,
     warm_start,
 )
@@ -239,7 +240,12 @@ onstart:
         warm_start.start_server()
 
 
+onsuccess:
+    timers.cancel_timers()
+
+
 onerror:
+    timers.cancel_timers()
     TERMINAL.failure = failures.report(
         workflow.scheduler.failed, on_cluster=not workflow.local_exec
     )

@@ -1,4 +1,4 @@
-"""The order of tests; and where CI=true, a skip is a failure unless a variable of the suite opts into it."""
+"""Order and groups of tests; where CI=true, a skip is a failure unless a variable of the suite allows it."""
 
 import os
 
@@ -15,6 +15,10 @@ def pytest_collection_modifyitems(items):
         return next((LONGEST_FIRST.index(part) for part in item.path.parts if part in LONGEST_FIRST), 0)
 
     items.sort(key=place)
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            # One process runs a file, so what its tests share is made once.
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import yaml
 from snakemake.utils import update_config
 
 from focalcal.workflow import titles
+from tests.warm_snakemake import run_snakemake
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
@@ -71,13 +70,9 @@ class Project:
 
     def snakemake(self, *arguments, expect=0):
         """Run Snakemake as a user does; return what it printed."""
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-        result = subprocess.run(
-            command, cwd=self.root, capture_output=True, text=True, timeout=900, check=False
-        )
-        output = result.stdout + result.stderr
-        assert result.returncode == expect, output
-        return output
+        code, output, errors = run_snakemake(self.root, ["--cores", "2", *arguments])
+        assert code == expect, output + errors
+        return output + errors
 
     def planned(self, *arguments):
         """Return how many jobs of each rule a dry run would start."""

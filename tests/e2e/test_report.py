@@ -11,8 +11,7 @@ SCREEN = 900
 DRAWN = "document.querySelector('#chart-{}').classList.contains('drawn')"
 RUNS_BOX = "document.querySelector('#table-runs').closest('.table-box')"
 
-# One process: they share the browser and the report.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.slow
 
 
 def address(report, page="calibrator"):

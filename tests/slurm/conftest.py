@@ -1,13 +1,11 @@
 """One cluster for all tests here; runs that take minutes of waiting proceed in the background."""
 
 import shutil
-import subprocess
-import sys
 import threading
 
 import pytest
 
-from tests.project import copy_sources
+from tests.project import Project, copy_sources
 from tests.slurm.cluster import NoClusterError, throwaway_cluster, wait_until
 from tests.slurm.project import ClusterProject
 
@@ -35,12 +33,11 @@ def local(tmp_path_factory):
     """A function that runs a copy of a project locally, without a cluster, and returns its folder."""
 
     def run(project, *targets):
-        copy = tmp_path_factory.mktemp("local") / "project"
-        copy_sources(copy)
-        shutil.copy2(project.root / "config.yaml", copy)
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", *targets]
-        subprocess.run(command, cwd=copy, check=True, capture_output=True, timeout=900)
-        return copy
+        copy = Project(tmp_path_factory.mktemp("local") / "project")
+        copy_sources(copy.root)
+        shutil.copy2(project.root / "config.yaml", copy.root)
+        copy.snakemake(*targets)
+        return copy.root
 
     return run
 

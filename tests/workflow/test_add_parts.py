@@ -4,9 +4,6 @@ import csv
 
 import pytest
 
-# All of them read one finished workflow, which parallel test processes would each run again.
-pytestmark = pytest.mark.xdist_group("parts")
-
 CALIBRATOR = '''
 """Method `halved`: a calibrator with a parameter of its own."""
 

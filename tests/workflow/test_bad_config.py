@@ -1,10 +1,9 @@
 """A mistake in a configuration: exit code 2, one line with key, value and repair, and no files written."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+
+from tests.warm_snakemake import run_snakemake
 
 GOOD_ARRAYS = {
     "val_logits": 4 * np.eye(3).repeat(20, axis=0),
@@ -192,19 +191,14 @@ def written_files(root):
 
 def assert_refused(project, words):
     before = written_files(project.root)
-    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
-    result = subprocess.run(
-        command, cwd=project.root, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert result.returncode == 2, result.stderr
-    lines = [
-        line for line in result.stderr.splitlines() if not line.startswith("Using workflow specific profile")
-    ]
-    assert len(lines) == 1, result.stderr
+    code, _, errors = run_snakemake(project.root, ["--cores", "1"])
+    assert code == 2, errors
+    lines = [line for line in errors.splitlines() if not line.startswith("Using workflow specific profile")]
+    assert len(lines) == 1, errors
     assert lines[0].startswith("error: ")
     for word in words:
         assert word in lines[0]
-    assert "Traceback" not in result.stderr
+    assert "Traceback" not in errors
     assert written_files(project.root) == before
 
 

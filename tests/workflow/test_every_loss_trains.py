@@ -10,9 +10,6 @@ from focalcal.workflow.grid import build_grid
 from tests.project import ROOT, Project, copy_sources, merged_config, tiny_recipe
 from workflow_scripts import train
 
-# All of them read one finished workflow, which parallel test processes would each run again.
-pytestmark = pytest.mark.xdist_group("losses")
-
 DATASETS = ["digits", "gauss-10"]
 NUMBERS = {"gamma": 2, "p0": 0.2, "epsilon": 0.1, "margin": 6, "temperature": 0.04}
 LOSS_IDS = [

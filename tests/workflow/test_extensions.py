@@ -11,8 +11,6 @@ from tests.project import ROOT, Project, copy_sources, tiny_recipe
 BLOCK = re.compile(r"^```(\w+)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILES = {name: text for _, name, text in BLOCK.findall((ROOT / "docs" / "extend.md").read_text("utf-8"))}
 CONFIG = ("--configfile", "own.yaml")
-of_one_run = pytest.mark.xdist_group("extensions")
-"""Marks tests of the same finished workflow: parallel test processes would each run it again."""
 
 
 def with_the_files_of_the_page(root):
@@ -51,7 +49,6 @@ def test_there_is_one_short_example_of_each_kind():
             assert ast.parse(text).body
 
 
-@of_one_run
 def test_everything_is_compared_with_everything(extended):
     found = rows(extended, "metrics")
     assert {row["dataset"] for row in found} == {"rings"}
@@ -66,7 +63,6 @@ def test_everything_is_compared_with_everything(extended):
     assert len(rows(extended, "recommended")) == 6
 
 
-@of_one_run
 @pytest.mark.parametrize(
     ("file", "old", "new", "runs_again"),
     [
@@ -88,7 +84,6 @@ def test_an_edit_reruns_what_uses_the_file(extended, tmp_path, file, old, new, r
         assert planned.get(rule, 0) == count, planned
 
 
-@of_one_run
 def test_a_file_that_nothing_uses_reruns_nothing(extended, tmp_path):
     project = extended.copy(tmp_path / "unused")
     (project.root / "extensions/calibrators/unused.py").write_text(

@@ -15,9 +15,6 @@ from focalcal.theory.checks import largest, simplex_sample, smallest
 from focalcal.theory.settings import TheorySettings, job_settings, theory_settings
 from workflow_scripts import theory_checks, theory_tables
 
-# One process makes the stage for all of them.
-pytestmark = pytest.mark.xdist_group("theory stage")
-
 ROOT = Path(__file__).parents[3]
 RULES = ("theory_tables", "theory_checks")
 SMALL = json.dumps(
