@@ -1,7 +1,7 @@
 """A disposable SLURM cluster on this machine: real daemons as child processes, loopback only, no accounting.
 
-Nothing outside its own folder is read or written, and its daemons are stopped by their process ids, so it can
-neither find nor disturb another SLURM.
+Nothing outside its own folder is read or written. Its daemons are stopped by their process ids and its jobs by the
+folder in their environment, so it can neither find nor disturb another SLURM.
 """
 
 import contextlib
@@ -167,7 +167,7 @@ class Cluster:
         return {line for line in states if line} == {f"{node} idle" for node in GPUS}
 
     def stop(self) -> None:
-        """Cancel all jobs, then stop every daemon that was started here."""
+        """Cancel all jobs, then stop every daemon and every job that was started here."""
         with contextlib.suppress(RuntimeError, subprocess.TimeoutExpired):
             self.run("scancel", f"--user={getpass.getuser()}")
             wait_until(lambda: not self.run("squeue", "--noheader").strip(), "no job is left", seconds=15)
@@ -179,6 +179,15 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        self._kill_leftovers()
+
+    def _kill_leftovers(self) -> None:
+        """Kill what is left of jobs: SLURM without cgroups forgets a process whose parent has ended."""
+        mark = f"SLURM_CONF={self.base / 'slurm.conf'}".encode()
+        for pid, _ in _commands():
+            with contextlib.suppress(OSError):
+                if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

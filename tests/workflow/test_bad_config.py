@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.project import Project, copy_sources, make_tiny
 from tests.warm_snakemake import run_snakemake
 
 GOOD_ARRAYS = {
@@ -183,6 +184,24 @@ BROKEN_LOGITS = {
 }
 
 
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """A copy of the sources with the small configuration, which nothing may write to."""
+    project = Project(tmp_path_factory.mktemp("sources") / "project")
+    copy_sources(project.root)
+    project.configure(make_tiny)
+    return project
+
+
+@pytest.fixture
+def project(sources):
+    """The sources, their configuration restored after the test."""
+    path = sources.root / "config.yaml"
+    text = path.read_text("utf-8")
+    yield sources
+    path.write_text(text, encoding="utf-8")
+
+
 def written_files(root):
     """Return the project's files, except caches of Python and Snakemake."""
     own = {"__pycache__", ".snakemake"}
@@ -203,23 +222,23 @@ def assert_refused(project, words):
 
 
 @pytest.mark.parametrize("name", BROKEN_CONFIGS)
-def test_broken_config_is_refused_in_one_line(fresh_project, name):
+def test_broken_config_is_refused_in_one_line(project, name):
     change, words = BROKEN_CONFIGS[name]
-    np.savez(fresh_project.root / "logits.npz", **GOOD_ARRAYS)
-    fresh_project.configure(change)
-    assert_refused(fresh_project, words)
+    np.savez(project.root / "logits.npz", **GOOD_ARRAYS)
+    project.configure(change)
+    assert_refused(project, words)
 
 
 @pytest.mark.parametrize("name", BROKEN_LOGITS)
-def test_broken_logits_are_refused_in_one_line(fresh_project, name):
+def test_broken_logits_are_refused_in_one_line(project, name):
     changed, words = BROKEN_LOGITS[name]
     arrays = {key: value for key, value in {**GOOD_ARRAYS, **changed}.items() if value is not None}
-    np.savez(fresh_project.root / "logits.npz", **arrays)
-    fresh_project.configure(logits_entry())
-    assert_refused(fresh_project, ["logits.mine", *words])
+    np.savez(project.root / "logits.npz", **arrays)
+    project.configure(logits_entry())
+    assert_refused(project, ["logits.mine", *words])
 
 
-def test_a_seed_has_one_spelling(fresh_project):
+def test_a_seed_has_one_spelling(project):
     weights = "results/runs/gauss-3/mlp/ce/seed{}/weights.safetensors"
-    assert fresh_project.planned(weights.format(1))["train"] == 1
-    assert "MissingRuleException" in fresh_project.snakemake("-n", weights.format("01"), expect=1)
+    assert project.planned(weights.format(1))["train"] == 1
+    assert "MissingRuleException" in project.snakemake("-n", weights.format("01"), expect=1)
