@@ -9,8 +9,8 @@ OPT_IN = "FOCALCAL_"
 LONGEST_FIRST = ("slurm", "workflow", "e2e", "unit")
 """Whole workflows begin before short tests, so that parallel processes end at about the same time."""
 
-# Several processes test at a time, and threads that wait for one another on busy cores take up to five times the
-# processor time. Here, before numpy and torch are imported.
+# Several processes test at a time, and threads that wait for one another on busy cores take up to five times
+# the processor time. Here, before numpy and torch are imported.
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 

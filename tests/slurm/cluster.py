@@ -1,7 +1,7 @@
 """A disposable SLURM cluster on this machine: real daemons as child processes, loopback only, no accounting.
 
-Nothing outside its own folder is read or written. Its daemons are stopped by their process ids and its jobs by the
-folder in their environment, so it can neither find nor disturb another SLURM.
+Nothing outside its own folder is read or written. Its daemons are stopped by their process ids and its jobs
+by the folder in their environment, so it can neither find nor disturb another SLURM.
 """
 
 import contextlib
