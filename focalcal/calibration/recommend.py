@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.calibration.binning import reliability_bins
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.metrics import Predictions, metric_value, reliability_bins
+from focalcal.calibration.metrics import metric_value
 from focalcal.calibration.objective import Objective
+from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.run import context_of, why_not_applicable
 from focalcal.common.intervals import NORMAL_HALF_WIDTH
 
