@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.binning import Binned, bin_gaps, check_binning, split_sizes, width_index
+from focalcal.calibration.binning import Binned, bin_gaps, split_sizes, width_index
 from focalcal.calibration.refinement import held_out_scores
 
 ROW_SUM_TOLERANCE = 1e-3
@@ -109,7 +109,6 @@ class Predictions:
         """Return `binning.bin_gaps` of the confidences."""
         key = (bins, binning, variant)
         if key not in self._bin_gaps:
-            check_binning(*key)
             order = self.order if binning == "mass" else None
             self._bin_gaps[key] = bin_gaps(self.confidence, self.correct, *key, order)
         return self._bin_gaps[key]
