@@ -42,9 +42,7 @@ except UserError as error:
     sys.exit(2)
 
 code_version = partial(codehash.code_version, ROOT)
-LAYOUT = products.Layout(
-    GRID, GRID.human_labels, recommend=GRID.report_settings("recommend")["recommend"]
-)
+LAYOUT = products.Layout(GRID)
 REPORT = "results/report.html"
 VOCABULARY = f"vocabulary={catalogue.fingerprint()}"
 

@@ -5,10 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from focalcal.workflow.environment import WARM_SERVER
-
-NUMBER_BYTES = 4
-"""Length of a number that the two processes exchange."""
+from focalcal.workflow.environment import NUMBER_BYTES, WARM_SERVER
 
 
 def hand_over() -> None:

@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import METHODS, calibrator
 from focalcal.calibration.conventions import EstimatorConventions
-from focalcal.calibration.metrics import checked_labels, criterion_value, focal_loss_of_logs
+from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
 from focalcal.calibration.objective import Objective
+from focalcal.calibration.predictions import checked_labels
 from focalcal.calibration.search import (
     K24_GAMMAS,
     SEARCHES,
@@ -62,7 +63,7 @@ class Calibrator(EstimatorConventions):
     bins : int
         Number of bins of the criteria ECE and AdaECE.
     adaece : {"split", "authors"}
-        Variant of the equal-mass bins of AdaECE; see `metrics`.
+        Variant of the equal-mass bins of AdaECE; see `binning`.
 
     Attributes
     ----------

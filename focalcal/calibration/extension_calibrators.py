@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.calibrators import Calibrator
-from focalcal.calibration.metrics import ROW_SUM_TOLERANCE
 from focalcal.calibration.objective import Objective, checked_logits
+from focalcal.calibration.predictions import ROW_SUM_TOLERANCE
 from focalcal.calibration.search import Fit
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import extension_attributes, extension_file, load_extension

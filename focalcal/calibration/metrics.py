@@ -7,167 +7,23 @@ class with the largest probability, and its probability is the confidence.
 A new metric is one function `(probs, labels)` with one declaration above it (`catalogue.Metric`). It begins
 with `Predictions.of(probs, labels)`, since a `Predictions` may stand in place of `probs`: metrics of the same
 predictions then share what they compute. If it has the arguments `bins` or `variant`, it gets those of the
-configuration.
-
-Binning, where a function takes it:
-- "width": `bins` bins of equal width, `(low, high]`; a probability of exactly 0 joins the first one.
-- "mass": bins of (nearly) equal numbers of samples, in one of two variants. "split" sorts the samples by
-  confidence, ties in sample order, and cuts the sequence as `np.array_split` does (fewer samples than bins:
-  one sample per bin). "authors" is the definition in the code released with M20, whose edges interpolate the
-  sorted confidences at `linspace(0, n, bins + 1)` and take `(low, high]`: the smallest confidence, and
-  everything tied with it, is never counted.
+configuration. `binning.py` defines the bins.
 """
 
 import importlib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from typing import Self
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from focalcal.calibration.binning import Binned, bin_gaps, check_binning, split_sizes
 from focalcal.calibration.catalogue import CRITERIA, METRICS, metric
-from focalcal.calibration.refinement import held_out_scores
+from focalcal.calibration.predictions import Predictions, Probs
 from focalcal.calibration.smooth_error import smooth_calibration_error
 
-BINNINGS = ("width", "mass")
-MASS_VARIANTS = ("split", "authors")
-ROW_SUM_TOLERANCE = 1e-3
 CONFIDENT = 0.99
-LEAST_LOG = -700.0
-"""Logarithm that stands for those of probabilities below it where a finite one is needed."""
-RESAMPLES = 100
-"""Draws of outcomes behind the errors of perfectly calibrated predictions."""
-EDGE_ROUNDING = 2e-12
-"""Confidences within this relative distance of a bin edge, such as 1/2 for two tied classes, count as lying
-on it. Twice the largest error of the fast kernels, so that they bin as the definitions do."""
-
-
-class Predictions:
-    """Predicted probabilities (n, k) of labelled samples; what several metrics need is computed once."""
-
-    def __init__(self, probs: ArrayLike, labels: ArrayLike) -> None:
-        self.probs, self.labels = checked(probs, labels)
-
-    @classmethod
-    def from_logs(cls, log_probs: NDArray[np.float64], labels: ArrayLike) -> Self:
-        """Return predictions from log-probabilities (n, k); log-loss is finite where `probs` underflow."""
-        with np.errstate(under="ignore"):
-            predictions = cls(np.exp(log_probs), labels)
-        # These take the place of logarithms of probabilities that may have rounded to 0.
-        predictions.label_logs = log_probs[predictions.rows, predictions.labels]
-        finite = bool(log_probs.min() >= LEAST_LOG)
-        predictions.finite_logs = log_probs if finite else np.maximum(log_probs, LEAST_LOG)
-        return predictions
-
-    @classmethod
-    def of(cls, probs: "ArrayLike | Predictions", labels: ArrayLike) -> "Predictions":
-        """Return `probs` if it is a `Predictions` already, else the predictions of both arrays."""
-        return probs if isinstance(probs, Predictions) else cls(probs, labels)
-
-    @cached_property
-    def rows(self) -> NDArray[np.int64]:
-        """Return the numbers of the samples (n,)."""
-        return np.arange(len(self.labels))
-
-    @cached_property
-    def label_logs(self) -> NDArray[np.float64]:
-        """Return the logarithm of each label's probability (n,)."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.probs[self.rows, self.labels])
-
-    @cached_property
-    def finite_logs(self) -> NDArray[np.float64]:
-        """Return the log-probabilities (n, k), those of probability 0 as `LEAST_LOG`."""
-        return np.log(np.maximum(self.probs, np.exp(LEAST_LOG)))
-
-    @cached_property
-    def held_out_scores(self) -> tuple[float, float]:
-        """Return log-loss and Brier score after recalibration on held-out folds."""
-        return held_out_scores(self.finite_logs, self.labels)
-
-    @cached_property
-    def order(self) -> NDArray[np.int64]:
-        """Return the numbers of the samples by rising confidence, ties in sample order (n,)."""
-        return np.argsort(self.confidence, kind="stable")
-
-    @cached_property
-    def predicted(self) -> NDArray[np.int64]:
-        """Return the predicted classes (n,)."""
-        return self.probs.argmax(axis=1)
-
-    @cached_property
-    def confidence(self) -> NDArray[np.float64]:
-        """Return the probabilities of the predicted classes (n,)."""
-        return self.probs[self.rows, self.predicted]
-
-    @cached_property
-    def correct(self) -> NDArray[np.bool_]:
-        """Return whether the predicted class is the label (n,)."""
-        return self.predicted == self.labels
-
-    @cached_property
-    def drawn_hits(self) -> NDArray[np.bool_]:
-        """Return draws (d, n) of whether samples, by rising confidence, are correct with that chance."""
-        confidence = self.confidence[self.order]
-        # The smallest float32 that is not below it: comparing numbers of the same type is twice as fast.
-        chances = confidence.astype(np.float32)
-        chances[chances < confidence] = np.nextafter(chances[chances < confidence], np.float32(2))
-        return _uniform_draws(len(chances)) < chances
-
-    @cached_property
-    def _class_bins(self) -> dict[int, "Binned"]:
-        return {}
-
-    @cached_property
-    def _bin_gaps(self) -> dict[tuple, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        return {}
-
-    def bin_gaps(
-        self, bins: int, binning: str, variant: str
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return `metrics.bin_gaps` of the confidences."""
-        key = (bins, binning, variant)
-        if key not in self._bin_gaps:
-            check_binning(*key)
-            order = self.order if binning == "mass" else None
-            self._bin_gaps[key] = bin_gaps(self.confidence, self.correct, *key, order)
-        return self._bin_gaps[key]
-
-    def class_bins(self, bins: int) -> "Binned":
-        """Return each class's probability in bins of equal width: class c has bins c * bins and following."""
-        if bins not in self._class_bins:
-            total = bins * self.probs.shape[1]
-            index = (width_index(self.probs, bins) + np.arange(0, total, bins)).ravel()
-            self._class_bins[bins] = Binned(
-                counts=np.bincount(index, minlength=total),
-                gaps=np.bincount(index, _residuals(self).ravel(), total),
-                hits=np.bincount(index[self.rows * self.probs.shape[1] + self.labels], minlength=total),
-            )
-        return self._class_bins[bins]
-
-    def mass_bins(self, bins: int) -> "Binned":
-        """Return the confidences in bins of equal mass, variant "split"."""
-        sizes = _split_sizes(len(self.labels), bins)
-        index = np.repeat(np.arange(bins), sizes)
-        correct = self.correct[self.order]
-        gaps = np.bincount(index, self.confidence[self.order] - correct, bins)
-        return Binned(sizes, gaps, np.bincount(index, correct, bins))
-
-
-@dataclass(frozen=True)
-class Binned:
-    """Predicted chances of events, in bins: their number, the sum of chance minus outcome, the events."""
-
-    counts: NDArray[np.int64]
-    gaps: NDArray[np.float64]
-    hits: NDArray[np.floating]
-
-
-Probs = ArrayLike | Predictions
-"""Probabilities (n, k) whose rows sum to 1, or the predictions that hold them."""
 
 
 def metric_value(name: str, predictions: Predictions, bins: int, variant: str) -> float:
@@ -245,7 +101,7 @@ def brier(probs: Probs, labels: ArrayLike) -> float:
     0.37
     """
     predictions = Predictions.of(probs, labels)
-    return float(np.mean(np.sum(_residuals(predictions) ** 2, axis=1)))
+    return float(np.mean(np.sum(predictions.residuals**2, axis=1)))
 
 
 @metric(label="Log-loss: calibration part")
@@ -337,7 +193,7 @@ def adaece_authors(probs: Probs, labels: ArrayLike, bins: int = 15) -> float:
 def adaece_perfect(probs: Probs, labels: ArrayLike, bins: int = 15) -> float:
     """Return the AdaECE (variant "split") to expect if each confidence were the chance to be correct."""
     predictions = Predictions.of(probs, labels)
-    return _ece_if_calibrated(predictions, _split_sizes(len(predictions.labels), bins))
+    return _ece_if_calibrated(predictions, split_sizes(len(predictions.labels), bins))
 
 
 @metric(label="Classwise ECE", factor=100, decimals=2)
@@ -513,110 +369,6 @@ def debiased_squares(binned: Binned) -> NDArray[np.float64]:
     return np.where(binned.counts > 1, shares * squares, 0.0)
 
 
-def inner_edges(bins: int) -> NDArray[np.float64]:
-    """Return the `bins - 1` edges between bins of equal width, each just above where it is meant to be."""
-    return np.linspace(0.0, 1.0, bins + 1)[1:-1] * (1 + EDGE_ROUNDING)
-
-
-def width_index(values: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
-    """Return the number of the bin of equal width, `(low, high]`, of each value."""
-    edges = inner_edges(bins)
-    index = np.zeros(values.shape, dtype=np.int64)
-    # Most probabilities are in the first bin where there are many classes.
-    above = values > (edges[0] if bins > 1 else np.inf)
-    index[above] = np.searchsorted(edges, values[above], side="left")
-    return index
-
-
-def reliability_bins(
-    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int
-) -> dict[str, list]:
-    """Return count, mean confidence and accuracy of each bin `(low, high]` of equal width, None if empty."""
-    index = width_index(confidence, bins)
-    count = np.bincount(index, minlength=bins)
-    found: dict[str, list] = {"count": count.tolist()}
-    for name, values in (("confidence", confidence), ("accuracy", correct)):
-        sums = np.bincount(index, values, bins)
-        found[name] = [float(total / size) if size else None for total, size in zip(sums, count, strict=True)]
-    return found
-
-
-def equal_mass_edges(confidences: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-    """Return the `bins + 1` edges of M20's released equal-mass binning ("authors")."""
-    count = len(confidences)
-    return np.interp(np.linspace(0, count, bins + 1), np.arange(count), np.sort(confidences))
-
-
-def checked(probs: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return probs as float64 (n, k) and labels as int64 (n,), or raise ValueError naming what is wrong."""
-    probs = np.asarray(probs, dtype=np.float64)
-    if probs.ndim != 2 or probs.shape[0] < 1 or probs.shape[1] < 2:
-        raise ValueError(
-            f"probs has shape {probs.shape}; expected (n, k) with n >= 1 samples and k >= 2 classes"
-        )
-    if not (np.all(probs >= 0.0) and np.all(probs <= 1.0 + ROW_SUM_TOLERANCE)):
-        raise ValueError("probs has values that are NaN or outside [0, 1]; give probabilities, not logits")
-    deviation = float(np.max(np.abs(probs.sum(axis=1) - 1.0)))
-    if deviation > ROW_SUM_TOLERANCE:
-        raise ValueError(f"probs has a row whose sum is {deviation:.3g} away from 1; rows must sum to 1")
-    return probs, checked_labels(labels, *probs.shape)
-
-
-def checked_labels(labels: ArrayLike, samples: int, classes: int) -> NDArray[np.int64]:
-    """Return `labels` as int64 (samples,) within 0..classes-1, or raise ValueError naming what is wrong."""
-    labels = np.asarray(labels)
-    if labels.shape != (samples,):
-        raise ValueError(f"labels has shape {labels.shape}; expected ({samples},), one label per sample")
-    if labels.dtype.kind not in "iu":
-        raise ValueError(f"labels has dtype {labels.dtype}; expected integers 0..{classes - 1}")
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= classes:
-        raise ValueError(f"labels has values from {low} to {high}; expected 0..{classes - 1}")
-    return labels.astype(np.int64)
-
-
-def check_binning(bins: int, binning: str, variant: str) -> None:
-    """Raise ValueError naming the first argument that is not allowed."""
-    if not isinstance(bins, int | np.integer) or bins < 1:
-        raise ValueError(f"bins is {bins!r}; expected an integer >= 1")
-    for name, value, allowed in (("binning", binning, BINNINGS), ("variant", variant, MASS_VARIANTS)):
-        if value not in allowed:
-            raise ValueError(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
-
-
-def bin_gaps(
-    confidences: NDArray[np.float64],
-    correct: NDArray[np.bool_],
-    bins: int,
-    binning: str,
-    variant: str,
-    order: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return each bin's number of samples and its sum of (confidence - correct).
-
-    `order` numbers the samples by rising confidence, if that is known, ties in sample order.
-    """
-    check_binning(bins, binning, variant)
-    gaps = confidences - correct
-    if binning == "mass" and variant == "split":
-        order = np.argsort(confidences, kind="stable") if order is None else order
-        groups = np.array_split(gaps[order], bins)
-        return np.array([len(group) for group in groups]), np.array([group.sum() for group in groups])
-    if binning == "mass":
-        edges = equal_mass_edges(confidences, bins) * (1 + EDGE_ROUNDING)
-        index = np.searchsorted(edges, confidences, side="left") - 1
-    else:
-        index = width_index(confidences, bins)
-    counted = (index >= 0) & (index < bins)
-    index = index[counted]
-    return np.bincount(index, minlength=bins), np.bincount(index, gaps[counted], bins)
-
-
-def _split_sizes(samples: int, bins: int) -> NDArray[np.int64]:
-    """Return the sizes of the parts into which `np.array_split` cuts this many samples."""
-    return samples // bins + (np.arange(bins) < samples % bins)
-
-
 def _ece_if_calibrated(predictions: Predictions, sizes: NDArray[np.int64]) -> float:
     """Return the mean ECE over draws of outcomes; bins of these sizes divide the sorted confidences."""
     confidence = predictions.confidence[predictions.order]
@@ -625,16 +377,3 @@ def _ece_if_calibrated(predictions: Predictions, sizes: NDArray[np.int64]) -> fl
     hits = np.add.reduceat(predictions.drawn_hits, starts, axis=1, dtype=np.int64)
     gaps = np.add.reduceat(confidence, starts) - hits
     return float(np.abs(gaps).sum() / hits.shape[0] / len(confidence))
-
-
-@lru_cache(maxsize=2)
-def _uniform_draws(samples: int) -> NDArray[np.float32]:
-    """Return uniform numbers (RESAMPLES, samples), the same for all predictions of as many samples."""
-    return np.random.default_rng(0).random((RESAMPLES, samples), dtype=np.float32)
-
-
-def _residuals(predictions: Predictions) -> NDArray[np.float64]:
-    """Return the probabilities minus the one-hot labels (n, k)."""
-    residuals = predictions.probs.copy()
-    residuals[predictions.rows, predictions.labels] -= 1.0
-    return residuals

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration import metrics
+from focalcal.calibration.binning import EDGE_ROUNDING, check_binning, inner_edges
 from focalcal.calibration.catalogue import CRITERIA, LARGEST_GAMMA, SMALLEST_TEMPERATURE
 from focalcal.calibration.kernels.focal_table import check_gammas, focal_table
 from focalcal.calibration.logits_io import LARGEST_LOGIT
+from focalcal.calibration.predictions import checked_labels
 from focalcal.theory.psi import log_psi
 
 Found = TypeVar("Found")
@@ -41,8 +42,8 @@ class Objective:
         threads: int | None = None,
     ) -> None:
         self.logits = checked_logits(logits)
-        self.labels = metrics.checked_labels(labels, *self.logits.shape)
-        metrics.check_binning(bins, "mass", adaece)
+        self.labels = checked_labels(labels, *self.logits.shape)
+        check_binning(bins, "mass", adaece)
         self.bins = bins
         self.adaece = adaece
         self.threads = default_threads() if threads is None else threads
@@ -203,9 +204,9 @@ def _sorted_samples(
 
 def _binning(samples: int, bins: int, adaece: str) -> tuple:
     """Return how the kernels bin; see `kernels.surfaces.fill_surfaces`."""
-    edges = metrics.inner_edges(bins).copy()
+    edges = inner_edges(bins).copy()
     sizes = [len(group) for group in np.array_split(np.arange(samples), bins)]
     starts = np.cumsum(sizes)[:-1].astype(np.int64)
     starts = starts[starts < samples]
     positions = np.empty(0) if adaece == "split" else np.linspace(0, samples, bins + 1)
-    return edges, starts, positions, metrics.EDGE_ROUNDING
+    return edges, starts, positions, EDGE_ROUNDING

@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.calibration.binning import reliability_bins
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.metrics import Predictions, metric_value, reliability_bins
+from focalcal.calibration.metrics import metric_value
 from focalcal.calibration.objective import Objective
+from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.run import context_of, why_not_applicable
+from focalcal.common.intervals import NORMAL_HALF_WIDTH
 
 FOLDS = 4
 RESAMPLES = 500
@@ -30,8 +33,6 @@ LEAVE = "none"
 """The candidate that leaves the model as it is."""
 SCORES = ("nll", "brier", "ece", "smece", "accuracy")
 """Test scores of every candidate."""
-INTERVAL_ERRORS = 1.959963984540054
-"""Half the width of a 95 % interval, in standard errors."""
 Array = NDArray[np.float64]
 
 
@@ -265,7 +266,7 @@ def _test_scores(
         scores = {score: metric_value(score, predictions, context.bins, context.adaece) for score in SCORES}
         differences = -predictions.label_logs - trained
         change = float(differences.mean())
-        width = INTERVAL_ERRORS * float(differences.std(ddof=1)) / len(differences) ** 0.5
+        width = NORMAL_HALF_WIDTH * float(differences.std(ddof=1)) / len(differences) ** 0.5
         found[name] = scores | {"nll_change": change, "low": change - width, "high": change + width}
     return found
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from focalcal.calibration.calibrators import Calibrator, Context, FocalMap, calibrator_class
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.metrics import Predictions, metric_value
+from focalcal.calibration.metrics import metric_value
 from focalcal.calibration.objective import Objective
+from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.search import temperature_grid
 from focalcal.calibration.tidy import COLUMNS, score_rows
 from focalcal.common.csv_rows import write_rows

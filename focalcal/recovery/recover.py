@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import metrics
+from focalcal.calibration.binning import reliability_bins
 from focalcal.calibration.calibrators import IDENTITY, load_calibrator
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.metrics import Predictions
+from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.tidy import score_rows
 from focalcal.common.errors import UserError
 from focalcal.theory.psi import log_psi
@@ -73,7 +74,7 @@ def recover(
             rows.extend(score_rows(run, fit, name, {f"ece_{bins}": ece, **distances}))
         # The record describes the test split, which the loop above ends with.
         scores = {"error": metrics.error(predictions, split.labels), "ece": ece, **distances}
-        reliability = metrics.reliability_bins(predictions.confidence, predictions.correct, bins)
+        reliability = reliability_bins(predictions.confidence, predictions.correct, bins)
         described.append({**fit, "scores": scores, "reliability": reliability})
     if run["gamma"] is not None and run["gamma"] > 0:
         shares = diagnose(logits.test.logits, run["gamma"], logits.test.posterior)

@@ -10,7 +10,7 @@ so adding one means adding a function.
 """
 
 import importlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -156,14 +156,11 @@ PRODUCTS = sorted(
 
 
 class Layout:
-    """The products of one configuration, with their files.
+    """The products of one configuration, given its grid, with their files."""
 
-    `human` names the datasets with human labels; `recommend` says whether runs have recommended calibrators.
-    """
-
-    def __init__(self, grid: "Grid", human: Collection[str] = (), *, recommend: bool = True) -> None:
+    def __init__(self, grid: "Grid") -> None:
         self._runs = list(grid)
-        self._recommend = recommend
+        self._recommend = grid.report_settings("recommend")["recommend"]
         self._own_logits_only = grid.own_logits_only
         self._specs = {dataset: grid.data_spec(dataset) for dataset in grid.datasets}
         self.dataset_models = sorted({f"{run.dataset}/{run.model}" for run in self._runs})
@@ -178,14 +175,8 @@ class Layout:
             # Two datasets differ only in their number of training samples.
             "sample-size sweep": lambda _: len(set(groups)) < len(groups),
             "many datasets": lambda _: len(self._specs) >= MANY_DATASETS,
-            "human labels": lambda _: any(run.dataset in human for run in self._runs),
+            "human labels": lambda _: bool(grid.human_labels),
         }
-
-    @classmethod
-    def of_config(cls, grid: "Grid", config: Mapping[str, Any]) -> "Layout":
-        """Return the layout of a configuration, whose grid is `grid`."""
-        human = config["recovery"].get("human_labels", {})
-        return cls(grid, human, recommend=config["report"].get("recommend", True))
 
     def products(
         self, kind: str | None = None, *, stage: str | None = None, scope: str | None = None

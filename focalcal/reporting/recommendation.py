@@ -5,6 +5,7 @@ from typing import Any
 
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.recommend import LEAVE
+from focalcal.common.text_table import aligned_lines
 from focalcal.reporting.text import count_of, format_number
 
 HEADINGS = ("calibrator", "parameters", "held-out log-loss", "above best", "test log-loss", "test ECE (%)")
@@ -48,18 +49,13 @@ def summary_text(found: Mapping[str, Any], path: str) -> str:
         )
         for candidate in found["candidates"]
     ]
-    widths = [max(map(len, column)) for column in zip(HEADINGS, *rows, strict=True)]
-    lines = [
-        "  ".join([cells[0].ljust(widths[0]), *map(str.rjust, cells[1:], widths[1:])])
-        for cells in (HEADINGS, *rows)
-    ]
     change = next(c["test"] for c in found["candidates"] if c["method"] == found["method"])
     low, high = (format_number(change[name], 5, signed=True) for name in ("low", "high"))
     left_out = "".join(f"\n  {entry['method']}: {entry['reason']}" for entry in found["not_applicable"])
     return (
         f"Recommendation: {use_text(found['method'])}.\n{reason_text(found)}\n"
         f"Change of the test log-loss: {low} to {high} (95 % interval).\n\n"
-        + "\n".join(lines)
+        + "\n".join(aligned_lines([HEADINGS, *rows], left=1))
         + "\n\n* recommended. ± one standard error of the difference.\n"
         + (f"Not considered:{left_out}\n" if left_out else "")
         + f"\n{USAGE.format(path=path)}"

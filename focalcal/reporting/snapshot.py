@@ -54,7 +54,7 @@ def write_snapshot(results: Path, target: Path, *, runs: bool = True) -> None:
 def _fill(target: Path, results: Path, *, runs: bool) -> None:
     config = read_json(results / "config.json")
     grid = build_grid(config, ROOT)
-    layout = Layout.of_config(grid, config)
+    layout = Layout(grid)
     # Figures of one dataset and model are kept of those that were trained.
     shown = {"", *(f"{run.dataset}/{run.model}" for run in grid if runs and run.imported is None)}
     tables = layout.products("table", stage="reporting")

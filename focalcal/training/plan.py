@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from focalcal.common.text_table import aligned_lines
 from focalcal.training.models.build import build_model
 from focalcal.training.recipes import Recipe
 
@@ -28,7 +29,8 @@ COLUMNS = {
     "disk MB": ",.0f",
 }
 """Headers of the printed table, with the formats of their cells."""
-ALIGNMENTS = ["{:<{}}"] * 3 + ["{:>{}}"] * 5
+NAMES = 3
+"""Columns at the beginning that hold names; the others hold numbers."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,6 @@ def prepared_bytes(size: DatasetSize) -> int:
 def plan_text(rows: list[PlanRow], sizes: Mapping[str, DatasetSize | None]) -> str:
     """Return the plan as a table with totals; `?` marks unknown sizes."""
     table = [list(COLUMNS), *(_cells(row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     total = {
         name: sum(getattr(row, name) or 0 for row in rows)
         for name in ("runs", "epochs", "images", "gpu_hours", "disk_bytes")
@@ -141,7 +142,7 @@ def plan_text(rows: list[PlanRow], sizes: Mapping[str, DatasetSize | None]) -> s
     space = f"{disk / 1e6:,.0f} MB of disk, {data / 1e6:,.0f} MB of it data"
     unknown = " (without the rows marked ?)" if any(row.images is None for row in rows) else ""
     lines = [
-        *("  ".join(map(str.format, ALIGNMENTS, line, widths)) for line in table),
+        *aligned_lines(table, left=NAMES),
         "",
         f"{jobs:,} jobs: {len(sizes)} datasets, {runs:,} trainings, {runs:,} sets of logits",
         f"{total['epochs']:,} epochs, {total['images']:,} training images{unknown}",

@@ -3,29 +3,29 @@
 from collections.abc import Mapping
 from typing import Any
 
+from focalcal.common.text_table import aligned_lines
+
 COLUMNS = ("run", "device", "precision", "compiled", "images/s", "loss")
 
 
-def ran_on(record: Mapping[str, Any]) -> dict[str, str]:
+def _cells_of_run(name: str, record: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of one run, given its run.json; bf16 and the compiler are used on a GPU only."""
     recipe, on_gpu = record["spec"]["recipe"], record["device"] == "cuda"
     loss, speed = record["final"]["train_loss"], record["images_per_second"]
-    return {
-        "device": record["device_name"] or record["device"],
-        "precision": recipe["precision"] if on_gpu else "fp32",
-        "compiled": "yes" if on_gpu and recipe["compile"] else "no",
-        "images/s": "" if speed is None else f"{speed:,.0f}",
-        "loss": "" if loss is None else f"{loss:.4f}",
-    }
+    return (
+        name,
+        record["device_name"] or record["device"],
+        recipe["precision"] if on_gpu else "fp32",
+        "yes" if on_gpu and recipe["compile"] else "no",
+        "" if speed is None else f"{speed:,.0f}",
+        "" if loss is None else f"{loss:.4f}",
+    )
 
 
 def smoke_table(records: Mapping[str, Mapping[str, Any]]) -> str:
     """Return one line per run under a header."""
-    rows = [dict(zip(COLUMNS, COLUMNS, strict=True))]
-    rows += [{"run": name, **ran_on(record)} for name, record in records.items()]
-    widths = [max(len(row[column]) for row in rows) for column in COLUMNS]
-    lines = ("  ".join(row[c].ljust(width) for c, width in zip(COLUMNS, widths, strict=True)) for row in rows)
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    rows = [COLUMNS, *(_cells_of_run(name, record) for name, record in records.items())]
+    return "\n".join(aligned_lines(rows, left=len(COLUMNS))) + "\n"
 
 
 def smoke_faults(records: Mapping[str, Mapping[str, Any]]) -> list[str]:

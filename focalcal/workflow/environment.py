@@ -8,6 +8,8 @@ from focalcal.common.errors import UserError
 
 WARM_SERVER = "FOCALCAL_WARM_SERVER"
 """The variable that names the Python and the socket of a server that runs jobs (`warm_start.py`)."""
+NUMBER_BYTES = 4
+"""Length of a number that a job and that server exchange."""
 
 
 def set_job_environment(root: Path, cache: str | None) -> None:

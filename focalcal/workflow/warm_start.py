@@ -1,4 +1,4 @@
-"""The start of the server that runs jobs with the libraries loaded (`workflow_scripts/warm_server.py`).
+"""The start of the server that runs jobs with the libraries loaded (`warm_server.py`).
 
 Loading torch, numba and scikit-learn takes seconds, and a job of a small run a fraction of one.
 """

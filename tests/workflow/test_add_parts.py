@@ -29,7 +29,7 @@ METRIC = '''
 import numpy as np
 
 from focalcal.calibration.catalogue import metric
-from focalcal.calibration.metrics import Predictions
+from focalcal.calibration.predictions import Predictions
 
 
 @metric(label="Top-two error", factor=100, decimals=1)

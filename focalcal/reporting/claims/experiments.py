@@ -8,6 +8,7 @@ they are outside. A check that no runs allow is left out; its claims are then `n
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import chain
 
 import numpy as np
@@ -19,6 +20,8 @@ from focalcal.reporting.claims.measured import Found, Measurements
 from focalcal.reporting.claims.settings import Run, Setting, outside_reasons
 from focalcal.reporting.records.measurements import RUN
 
+Key = tuple[str, ...]
+"""What identifies a run: its values of `RUN`."""
 MEASURES: dict[str, Callable[..., Found]] = {
     name: function
     for name, function in inspect.getmembers(measured, inspect.isfunction)
@@ -59,19 +62,25 @@ def experiment_checks(
         everything = Measurements(
             *tables, [(run, arrays) for run, arrays in surfaces if _place(run) == place], cells
         )
+        # Most settings leave the same runs, whose scores are then computed once.
+        part, computed = cache(partial(_part, everything)), cache(_computed)
         for setting, of_setting in names.values():
-            checks += _place_checks(dict.fromkeys(of_setting), setting, here, everything)
+            checks += _place_checks(dict.fromkeys(of_setting), setting, here, part, computed)
     return checks
 
 
 def _place_checks(
-    names: Iterable[str], setting: Setting, here: Sequence[Run], everything: Measurements
+    names: Iterable[str],
+    setting: Setting,
+    here: Sequence[Run],
+    part: Callable[[frozenset[Key], frozenset[Key]], Measurements],
+    computed: Callable[[str, Measurements], Check | None],
 ) -> Iterator[Check]:
     """Yield the checks of one dataset and model that its runs allow."""
     found = outside_reasons(setting, here)
     inside = [run for run, reasons in found if not reasons]
-    judged = _part(everything, inside, [run for run in inside if setting.grid_reasons(run)])
-    rest = _part(everything, [run for run, _ in found])
+    judged = part(_keys(inside), _keys(run for run in inside if setting.grid_reasons(run)))
+    rest = part(_keys(here), frozenset())
     left_out = {run["loss"]: f"{run['loss']}: {', '.join(reasons)}" for run, reasons in found if reasons}
     why = [reasons or setting.grid_reasons(run) for run, reasons in found]
     # What holds for every run says more than what holds for some of them.
@@ -80,11 +89,11 @@ def _place_checks(
     outside = "; ".join(every or some)
     about = {"setting": setting.name, "place": "{dataset}/{model}".format(**here[0])}
     for name in names:
-        if check := _computed(name, judged):
+        if check := computed(name, judged):
             words = [f"left out {'; '.join(left_out.values())}"] if left_out else []
             detail = "; ".join([check.detail, *words])
             yield replace(check, detail=detail, **about)
-        elif check := _computed(name, rest):
+        elif check := computed(name, rest):
             yield replace(check, outside=outside, **about)
 
 
@@ -108,16 +117,15 @@ def _measure(name: str, runs: Measurements) -> Found:
     return MEASURES[function](runs, *arguments)
 
 
-def _part(everything: Measurements, runs: Sequence[Run], off_grid: Sequence[Run] = ()) -> Measurements:
+def _part(everything: Measurements, keys: frozenset[Key], off_grid: frozenset[Key]) -> Measurements:
     """Return the measurements of these runs, without the fits of those that are off the grid."""
-    keys, without_fits = ({_key(run) for run in part} for part in (runs, off_grid))
 
-    def chosen(frame: pd.DataFrame, among: set[tuple[str, ...]]) -> np.ndarray:
+    def chosen(frame: pd.DataFrame, among: frozenset[Key]) -> np.ndarray:
         return pd.MultiIndex.from_frame(frame[list(RUN)]).isin(list(among))
 
     frame, ends = everything.frame, everything.ends
-    kept = chosen(frame, keys) & ~(chosen(frame, without_fits) & (frame["criterion"] != "").to_numpy())
-    surfaces = [(run, arrays) for run, arrays in everything.surfaces if _key(run) in keys - without_fits]
+    kept = chosen(frame, keys) & ~(chosen(frame, off_grid) & (frame["criterion"] != "").to_numpy())
+    surfaces = [(run, arrays) for run, arrays in everything.surfaces if _key(run) in keys - off_grid]
     return Measurements(frame[kept], ends[chosen(ends, keys)], surfaces, everything.cells)
 
 
@@ -125,5 +133,9 @@ def _place(run: Run) -> tuple[str, str]:
     return run["dataset"], run["model"]
 
 
-def _key(run: Run) -> tuple[str, ...]:
+def _key(run: Run) -> Key:
     return tuple(run[name] for name in RUN)
+
+
+def _keys(runs: Iterable[Run]) -> frozenset[Key]:
+    return frozenset(map(_key, runs))

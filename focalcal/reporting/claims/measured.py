@@ -28,7 +28,7 @@ TREND_SCORES = {"temperature": ("ts", "adaece"), "adaece": ("ts", "adaece"), "ac
 """The fit, by method and criterion, whose value is followed along the training gamma."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measurements:
     """What was measured on runs of one dataset and model."""
 
@@ -67,12 +67,12 @@ class Measurements:
 
     def pair(self, first: tuple[str, str, str], second: tuple[str, str, str]) -> pd.DataFrame:
         """Return two scores, `first` and `second`, of the losses that have both."""
-        columns = pd.MultiIndex.from_tuples([first, second], names=SCORE)
-        return self.scores.reindex(columns=columns).set_axis(["first", "second"], axis=1).dropna()
+        return pd.DataFrame({"first": self.score(*first), "second": self.score(*second)}).dropna()
 
     def score(self, *key: str) -> pd.Series:
-        """Return one score of the losses that have it."""
-        return self.pair(key, key)["first"]
+        """Return one score, by method, criterion and metric, of the losses that have it."""
+        values = self.scores.get(key)
+        return pd.Series(dtype=float) if values is None else values.dropna()
 
 
 def fts_lower_share(runs: Measurements) -> Found:
@@ -109,8 +109,7 @@ def kept_gain(runs: Measurements, method: str, metric: str) -> Found:
     All are chosen and measured by the same metric, as means over losses; None if FTS gains nothing over TS.
     """
     names = (method, "fts", "ts")
-    columns = pd.MultiIndex.from_tuples([(name, metric, metric) for name in names], names=SCORE)
-    scores = runs.scores.reindex(columns=columns).dropna()
+    scores = pd.DataFrame({name: runs.score(name, metric, metric) for name in names}).dropna()
     cheap, grid, scaled = scores.mean() if len(scores) else (np.nan,) * 3
     if not scaled > grid:
         return None

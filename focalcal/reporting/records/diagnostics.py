@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.calibration.binning import reliability_bins, width_index
 from focalcal.calibration.calibrators import load_calibrator
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.metrics import Predictions, debiased_ece, reliability_bins, width_index
+from focalcal.calibration.metrics import debiased_ece
+from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.run import context_of
 from focalcal.reporting.statistics.samples import (
     COMPARED_METRICS,

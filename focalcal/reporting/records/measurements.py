@@ -13,7 +13,8 @@ from focalcal.training.appearance import loss_order
 
 RUN = ["dataset", "model", "loss", "seed"]
 SETTING = ["dataset", "model", "loss"]
-SCORE = ["method", "criterion", "metric"]
+FIT = ["method", "criterion"]
+SCORE = [*FIT, "metric"]
 
 
 def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -75,7 +76,7 @@ def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
     It is the fit without a criterion, the one chosen by `criterion`, or the only one.
     """
     found = {}
-    for method, rows in frame.groupby("method"):
+    for method, rows in frame[FIT].drop_duplicates().groupby("method"):
         criteria = set(rows["criterion"])
         preferred = [name for name in ("", criterion) if name in criteria]
         if preferred or len(criteria) == 1:
@@ -100,8 +101,7 @@ def rows_of_fits(
 ) -> pd.DataFrame:
     """Return one metric's rows of these (method, criterion) pairs."""
     rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
-    wanted = set(fits)
-    return rows.loc[[fit in wanted for fit in zip(rows["method"], rows["criterion"], strict=True)]]
+    return rows[pd.MultiIndex.from_frame(rows[FIT]).isin(list(fits))]
 
 
 def _first_row(rows: pd.DataFrame) -> str:

@@ -118,7 +118,7 @@ def read_contents(
     """
     runs = read_runs(results / "tables" / "runs.csv")
     records = {run["path"]: read_json(results / "runs" / run["path"] / "run.json") for run in runs}
-    blocks = _section_blocks(results, Layout.of_config(grid, config))
+    blocks = _section_blocks(results, Layout(grid))
     anchors = {
         f"results/{block.product.stem()}": block.anchor for found in blocks.values() for block in found
     }

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from focalcal.common.intervals import NORMAL_HALF_WIDTH
 from focalcal.reporting.records.measurements import RUN, SETTING
 from focalcal.reporting.statistics.tests import (
     ALPHA,
@@ -30,8 +31,6 @@ from focalcal.reporting.statistics.tests import (
 
 IDENTICAL, MIXED = "identical", "depends on the network"
 """What an effect can also be: no difference at all, or clear differences of both signs."""
-NORMAL_QUANTILE = 1.959963984540054
-"""Standard errors on either side of an estimate that a 95 % interval spans."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def pooled_effect(rows: pd.DataFrame) -> Effect:
     of_seeds = (settings["difference"].var() / settings.size()).fillna(0.0).sum() / settings.ngroups**2
     error = math.sqrt(float((of_samples**2).sum()) + float(of_seeds))
     corrected = float((weights * rows["z"] * rows["error"]).sum())
-    half = NORMAL_QUANTILE * error
+    half = NORMAL_HALF_WIDTH * error
     difference = rows["difference"]
     clear = holm([normal_p(z) for z in rows["z"]]) < ALPHA
     return Effect(

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.metrics import Binned, Predictions, debiased_squares, width_index
+from focalcal.calibration.binning import Binned, width_index
+from focalcal.calibration.metrics import debiased_squares
+from focalcal.calibration.predictions import Predictions
 from focalcal.reporting.statistics.tests import TAILS, Interval
 
 COMPARED_METRICS = ("nll", "brier", "ece")

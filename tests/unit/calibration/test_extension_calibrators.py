@@ -7,7 +7,8 @@ from focalcal.calibration import calibrators, catalogue, extension_calibrators, 
 from focalcal.calibration.calibrators import Context, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
 from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.metrics import Predictions, metric_value
+from focalcal.calibration.metrics import metric_value
+from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.run import calibrate
 from focalcal.common import extensions
 from focalcal.common.errors import UserError

@@ -5,8 +5,9 @@ import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from focalcal.calibration import metrics
+from focalcal.calibration.binning import MASS_VARIANTS, bin_gaps, equal_mass_edges, reliability_bins
 from focalcal.calibration.catalogue import METRICS
-from focalcal.calibration.metrics import Predictions
+from focalcal.calibration.predictions import Predictions
 from tests.unit.calibration.logit_sets import noisy
 
 # Five samples, two classes. Confidences .9 .8 .7 .6 .6; right: yes no yes yes no.
@@ -49,7 +50,7 @@ def test_equal_mass_ece_by_hand():
 
 def test_authors_equal_mass_ece_by_hand():
     """Edges at sorted positions 0, 2.5, 5: .6, .75, .9; the two smallest confidences are never counted."""
-    edges = metrics.equal_mass_edges(np.array([0.9, 0.8, 0.7, 0.6, 0.6]), 2)
+    edges = equal_mass_edges(np.array([0.9, 0.8, 0.7, 0.6, 0.6]), 2)
     np.testing.assert_allclose(edges, [0.6, 0.75, 0.9])
     expected = (abs(0.7 - 1) + abs(1.7 - 1)) / 5
     assert metrics.ece(PROBS, LABELS, bins=2, binning="mass", variant="authors") == pytest.approx(expected)
@@ -172,7 +173,7 @@ def test_bad_binning_is_named(arguments, message):
         metrics.ece(PROBS, LABELS, **arguments)
 
 
-@pytest.mark.parametrize("variant", metrics.MASS_VARIANTS)
+@pytest.mark.parametrize("variant", MASS_VARIANTS)
 @pytest.mark.parametrize("name", METRICS)
 def test_shared_predictions_give_what_each_function_returns_for_arrays(name, variant):
     logits, labels = noisy(700, 5, 2.0, seed=3)
@@ -194,7 +195,7 @@ def test_predictions_by_hand():
     assert predictions.confidence.tolist() == [0.9, 0.8, 0.7, 0.6, 0.6]
     assert predictions.correct.tolist() == [True, False, True, True, False]
     np.testing.assert_allclose(np.exp(predictions.label_logs), [0.9, 0.2, 0.7, 0.6, 0.4], rtol=1e-15)
-    counts, gaps = metrics.bin_gaps(predictions.confidence, predictions.correct, 4, "width", "split")
+    counts, gaps = bin_gaps(predictions.confidence, predictions.correct, 4, "width", "split")
     assert counts.tolist() == [0, 0, 3, 2]
     np.testing.assert_allclose(gaps, [0, 0, -0.1, 0.7])
 
@@ -202,21 +203,21 @@ def test_predictions_by_hand():
 def test_reliability_bins_by_hand():
     confidence = np.array([0.2, 0.5, 0.51, 0.9, 1.0])
     correct = np.array([True, False, True, True, False])
-    bins = metrics.reliability_bins(confidence, correct, 2)
+    bins = reliability_bins(confidence, correct, 2)
     assert bins["count"] == [2, 3], "0.5 belongs to the lower bin (low, high]"
     assert bins["confidence"] == pytest.approx([0.35, 2.41 / 3])
     assert bins["accuracy"] == pytest.approx([0.5, 2 / 3])
 
 
 def test_empty_reliability_bins_have_no_means():
-    bins = metrics.reliability_bins(np.array([0.9]), np.array([True]), 4)
+    bins = reliability_bins(np.array([0.9]), np.array([True]), 4)
     assert bins == {"count": [0, 0, 0, 1], "confidence": [None] * 3 + [0.9], "accuracy": [None] * 3 + [1.0]}
 
 
 def test_reliability_bins_give_the_ece():
     probs, labels = random_probs(300, 4)
     predictions = Predictions(probs, labels)
-    bins = metrics.reliability_bins(predictions.confidence, predictions.correct, 10)
+    bins = reliability_bins(predictions.confidence, predictions.correct, 10)
     gaps = [
         count * abs(confidence - accuracy)
         for count, confidence, accuracy in zip(

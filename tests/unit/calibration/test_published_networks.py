@@ -7,8 +7,8 @@ from focalcal.calibration import logits_io, metrics
 from focalcal.calibration.calibrators import FocalTemperatureScaling, Uncalibrated
 from focalcal.calibration.catalogue import CRITERIA
 from focalcal.calibration.m20 import M20TemperatureScaling
-from focalcal.calibration.metrics import Predictions
 from focalcal.calibration.objective import Objective
+from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.search import K24_GAMMAS
 from focalcal.data.networks import networks_of
 from focalcal.reporting.records import published

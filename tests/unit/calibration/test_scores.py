@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 
 from focalcal.calibration import metrics, refinement
 from focalcal.calibration.catalogue import METRICS
-from focalcal.calibration.metrics import Predictions
+from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.smooth_error import smooth_calibration_error
 
 # Smooth ECE by relplot 1.0.3 of `calibrated(500, p)`, p = 1, 1.3, 3: relplot.smECE(confidence, correct).

@@ -213,7 +213,7 @@ def test_no_module_hides_an_import_from_the_digests():
         "focalcal/calibration/metrics.py",
         "focalcal/reporting/products.py",
         "focalcal/training/objective.py",
-        "workflow_scripts/warm_server.py",
+        "focalcal/workflow/warm_server.py",
     ]
 
 

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.calibration.metrics import Predictions, metric_value
+from focalcal.calibration.metrics import metric_value
+from focalcal.calibration.predictions import Predictions
 from focalcal.reporting.records.measurements import COLUMNS, RUN
 from focalcal.reporting.statistics.answer import answer_card
 from focalcal.reporting.statistics.arena import arena_of

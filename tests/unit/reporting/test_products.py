@@ -27,6 +27,8 @@ class Grid:
 
     datasets = ("gauss-10", "gauss-3")
     own_logits_only = False
+    human_labels = ()
+    recommend = True
 
     def __iter__(self):
         yield Run("gauss-10", "mlp", "gauss-10/mlp/ce/seed1")
@@ -39,12 +41,20 @@ class Grid:
         sizes = {"train": 100, "val": 10, "test": 10}
         return {"name": dataset, "entry": entry, "parameters": {"sizes": sizes, "seed": 0}}
 
+    def report_settings(self, key):
+        return {key: getattr(self, key)}
+
+
+def layout_with(**facts):
+    """Return the layout of the grid with other facts."""
+    return Layout(type("Other", (Grid,), facts)())
+
 
 def test_a_report_on_own_logits_is_not_about_the_papers(monkeypatch):
     others = {"errors": "scores", "layout": "paper tables"}
     made = [FIGURE, *(replace(FIGURE, name=name, section=section) for name, section in others.items())]
     monkeypatch.setattr(products, "PRODUCTS", made)
-    layouts = [Layout(type("OwnOrNot", (Grid,), {"own_logits_only": own})()) for own in (False, True)]
+    layouts = [layout_with(own_logits_only=own) for own in (False, True)]
     assert [[product.name for product in layout.reported()] for layout in layouts] == [
         ["curve", "errors", "layout"],
         ["errors"],
@@ -56,13 +66,12 @@ def test_without_recommendations_nothing_is_made_from_them(monkeypatch):
     after = replace(FIGURE, name="after", section="scores", inputs=("runs", "recommended"))
     monkeypatch.setattr(products, "PRODUCTS", [FIGURE, after])
     assert Layout(Grid()).products() == [FIGURE, after]
-    assert Layout(Grid(), recommend=False).products() == [FIGURE]
+    assert layout_with(recommend=False).products() == [FIGURE]
 
 
 def test_many_datasets_are_at_least_five():
     over = replace(FIGURE, when="many datasets")
-    many = type("Many", (Grid,), {"datasets": ["a", "b", "c", "d", "e"]})
-    assert Layout(many()).applies(over)
+    assert layout_with(datasets=["a", "b", "c", "d", "e"]).applies(over)
     assert not Layout(Grid()).applies(over)
 
 
@@ -128,12 +137,10 @@ def test_a_condition_chooses_datasets_and_models(layout, when, expected):
     assert list(layout.stems(replace(FIGURE, scope="dataset and model", when=when))) == expected
 
 
-def test_conditions_on_the_whole_configuration():
-    layout, with_human = Layout(Grid()), Layout(Grid(), human=["gauss-3", "mnist"])
+def test_conditions_on_the_whole_configuration(layout):
     assert layout.applies(replace(FIGURE, when="posterior known"))
     assert not layout.applies(replace(FIGURE, when="human labels"))
-    assert with_human.applies(replace(FIGURE, when="human labels"))
-    assert not Layout(Grid(), human=["mnist"]).applies(replace(FIGURE, when="human labels"))
+    assert layout_with(human_labels={"gauss-3": "download"}).applies(replace(FIGURE, when="human labels"))
     assert not layout.applies(replace(FIGURE, when="sample-size sweep"))
 
 

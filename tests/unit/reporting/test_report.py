@@ -259,6 +259,10 @@ class MadeGrid(list):
 
     datasets = ()
     own_logits_only = False
+    human_labels = ()
+
+    def report_settings(self, *_keys):
+        return {"recommend": True}
 
 
 def test_products_of_a_dataset_and_model_and_their_files(monkeypatch):

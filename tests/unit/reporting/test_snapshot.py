@@ -7,7 +7,6 @@ from PIL import Image
 from focalcal.common.errors import UserError
 from focalcal.reporting import snapshot
 from focalcal.reporting.compare import compare_folders
-from focalcal.reporting.products import Layout
 from focalcal.reporting.report.images import image_size
 from tests.e2e.made_results import MadeResults
 
@@ -27,8 +26,7 @@ def results(tmp_path):
     made = MadeResults(tmp_path, [BLOCK])
     made.write_runs()
     (made.results / "config.json").write_text(json.dumps(made.config))
-    layout = Layout.of_config(made.grid, made.config)
-    names = [product.name for product in layout.products("table", stage="reporting")]
+    names = [product.name for product in made.layout.products("table", stage="reporting")]
     tables = [f"{name}.{suffix}" for name in names for suffix in ("csv", "md")]
     for name in (*tables, "claims.csv", "claims.md"):
         (made.results / "tables" / name).write_text(f"{name}\n")

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from focalcal.calibration.metrics import Predictions, metric_value
+from focalcal.calibration.metrics import metric_value
+from focalcal.calibration.predictions import Predictions
 from focalcal.reporting.statistics import samples
 from focalcal.reporting.statistics import tests as statistics
 from focalcal.reporting.tables.recovery import seed_intervals

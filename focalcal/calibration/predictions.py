@@ -1,0 +1,172 @@
+"""Labelled predictions: checked once, and what several metrics need computed once."""
+
+from functools import cached_property, lru_cache
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from focalcal.calibration.binning import Binned, bin_gaps, split_sizes, width_index
+from focalcal.calibration.refinement import held_out_scores
+
+ROW_SUM_TOLERANCE = 1e-3
+LEAST_LOG = -700.0
+"""Logarithm that stands for those of probabilities below it where a finite one is needed."""
+RESAMPLES = 100
+"""Draws of outcomes behind the errors of perfectly calibrated predictions."""
+
+
+class Predictions:
+    """Predicted probabilities (n, k) of labelled samples; what several metrics need is computed once."""
+
+    def __init__(self, probs: ArrayLike, labels: ArrayLike) -> None:
+        self.probs, self.labels = checked(probs, labels)
+
+    @classmethod
+    def from_logs(cls, log_probs: NDArray[np.float64], labels: ArrayLike) -> Self:
+        """Return predictions from log-probabilities (n, k); log-loss is finite where `probs` underflow."""
+        with np.errstate(under="ignore"):
+            predictions = cls(np.exp(log_probs), labels)
+        # These take the place of logarithms of probabilities that may have rounded to 0.
+        predictions.label_logs = log_probs[predictions.rows, predictions.labels]
+        finite = bool(log_probs.min() >= LEAST_LOG)
+        predictions.finite_logs = log_probs if finite else np.maximum(log_probs, LEAST_LOG)
+        return predictions
+
+    @classmethod
+    def of(cls, probs: "ArrayLike | Predictions", labels: ArrayLike) -> "Predictions":
+        """Return `probs` if it is a `Predictions` already, else the predictions of both arrays."""
+        return probs if isinstance(probs, Predictions) else cls(probs, labels)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Return the numbers of the samples (n,)."""
+        return np.arange(len(self.labels))
+
+    @cached_property
+    def label_logs(self) -> NDArray[np.float64]:
+        """Return the logarithm of each label's probability (n,)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.probs[self.rows, self.labels])
+
+    @cached_property
+    def finite_logs(self) -> NDArray[np.float64]:
+        """Return the log-probabilities (n, k), those of probability 0 as `LEAST_LOG`."""
+        return np.log(np.maximum(self.probs, np.exp(LEAST_LOG)))
+
+    @cached_property
+    def held_out_scores(self) -> tuple[float, float]:
+        """Return log-loss and Brier score after recalibration on held-out folds."""
+        return held_out_scores(self.finite_logs, self.labels)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Return the numbers of the samples by rising confidence, ties in sample order (n,)."""
+        return np.argsort(self.confidence, kind="stable")
+
+    @cached_property
+    def predicted(self) -> NDArray[np.int64]:
+        """Return the predicted classes (n,)."""
+        return self.probs.argmax(axis=1)
+
+    @cached_property
+    def confidence(self) -> NDArray[np.float64]:
+        """Return the probabilities of the predicted classes (n,)."""
+        return self.probs[self.rows, self.predicted]
+
+    @cached_property
+    def correct(self) -> NDArray[np.bool_]:
+        """Return whether the predicted class is the label (n,)."""
+        return self.predicted == self.labels
+
+    @property
+    def residuals(self) -> NDArray[np.float64]:
+        """Return the probabilities minus the one-hot labels (n, k)."""
+        residuals = self.probs.copy()
+        residuals[self.rows, self.labels] -= 1.0
+        return residuals
+
+    @cached_property
+    def drawn_hits(self) -> NDArray[np.bool_]:
+        """Return draws (d, n) of whether samples, by rising confidence, are correct with that chance."""
+        confidence = self.confidence[self.order]
+        # The smallest float32 that is not below it: comparing numbers of the same type is twice as fast.
+        chances = confidence.astype(np.float32)
+        chances[chances < confidence] = np.nextafter(chances[chances < confidence], np.float32(2))
+        return _uniform_draws(len(chances)) < chances
+
+    @cached_property
+    def _class_bins(self) -> dict[int, Binned]:
+        return {}
+
+    @cached_property
+    def _bin_gaps(self) -> dict[tuple, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        return {}
+
+    def bin_gaps(
+        self, bins: int, binning: str, variant: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return `binning.bin_gaps` of the confidences."""
+        key = (bins, binning, variant)
+        if key not in self._bin_gaps:
+            order = self.order if binning == "mass" else None
+            self._bin_gaps[key] = bin_gaps(self.confidence, self.correct, *key, order)
+        return self._bin_gaps[key]
+
+    def class_bins(self, bins: int) -> Binned:
+        """Return each class's probability in bins of equal width: class c has bins c * bins and following."""
+        if bins not in self._class_bins:
+            total = bins * self.probs.shape[1]
+            index = (width_index(self.probs, bins) + np.arange(0, total, bins)).ravel()
+            self._class_bins[bins] = Binned(
+                counts=np.bincount(index, minlength=total),
+                gaps=np.bincount(index, self.residuals.ravel(), total),
+                hits=np.bincount(index[self.rows * self.probs.shape[1] + self.labels], minlength=total),
+            )
+        return self._class_bins[bins]
+
+    def mass_bins(self, bins: int) -> Binned:
+        """Return the confidences in bins of equal mass, variant "split"."""
+        sizes = split_sizes(len(self.labels), bins)
+        index = np.repeat(np.arange(bins), sizes)
+        correct = self.correct[self.order]
+        gaps = np.bincount(index, self.confidence[self.order] - correct, bins)
+        return Binned(sizes, gaps, np.bincount(index, correct, bins))
+
+
+Probs = ArrayLike | Predictions
+"""Probabilities (n, k) whose rows sum to 1, or the predictions that hold them."""
+
+
+def checked(probs: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return probs as float64 (n, k) and labels as int64 (n,), or raise ValueError naming what is wrong."""
+    probs = np.asarray(probs, dtype=np.float64)
+    if probs.ndim != 2 or probs.shape[0] < 1 or probs.shape[1] < 2:
+        raise ValueError(
+            f"probs has shape {probs.shape}; expected (n, k) with n >= 1 samples and k >= 2 classes"
+        )
+    if not (np.all(probs >= 0.0) and np.all(probs <= 1.0 + ROW_SUM_TOLERANCE)):
+        raise ValueError("probs has values that are NaN or outside [0, 1]; give probabilities, not logits")
+    deviation = float(np.max(np.abs(probs.sum(axis=1) - 1.0)))
+    if deviation > ROW_SUM_TOLERANCE:
+        raise ValueError(f"probs has a row whose sum is {deviation:.3g} away from 1; rows must sum to 1")
+    return probs, checked_labels(labels, *probs.shape)
+
+
+def checked_labels(labels: ArrayLike, samples: int, classes: int) -> NDArray[np.int64]:
+    """Return `labels` as int64 (samples,) within 0..classes-1, or raise ValueError naming what is wrong."""
+    labels = np.asarray(labels)
+    if labels.shape != (samples,):
+        raise ValueError(f"labels has shape {labels.shape}; expected ({samples},), one label per sample")
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"labels has dtype {labels.dtype}; expected integers 0..{classes - 1}")
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= classes:
+        raise ValueError(f"labels has values from {low} to {high}; expected 0..{classes - 1}")
+    return labels.astype(np.int64)
+
+
+@lru_cache(maxsize=2)
+def _uniform_draws(samples: int) -> NDArray[np.float32]:
+    """Return uniform numbers (RESAMPLES, samples), the same for all predictions of as many samples."""
+    return np.random.default_rng(0).random((RESAMPLES, samples), dtype=np.float32)
