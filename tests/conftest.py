@@ -14,6 +14,8 @@ LONGEST_FIRST = ("slurm", "workflow", "e2e", "unit")
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 
+# First, since xdist then reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     def place(item):
         return next((LONGEST_FIRST.index(part) for part in item.path.parts if part in LONGEST_FIRST), 0)
