@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import gc
 import json
 import os
 import signal
@@ -42,8 +43,13 @@ def _server():
 
 
 def _serve():
-    from snakemake.cli import main  # noqa: PLC0415  the tests themselves do not need it
+    # The tests themselves need none of this.
+    import smart_open  # noqa: F401, PLC0415  Snakemake imports it when it reads the Snakefile
+    from snakemake.cli import get_argument_parser, main  # noqa: PLC0415
 
+    get_argument_parser()  # imports the plugins
+    # What is loaded stays. Looking for garbage in it would copy its memory into every fork.
+    gc.freeze()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
