@@ -12,9 +12,17 @@ import termios
 
 import numpy as np
 
+WAITING_FAILURE = """for _ in range(1200):
+        if Path("seen").exists():
+            break
+        time.sleep(0.05)
+    raise ValueError("made to fail")
+    arguments = """
+"""A job fails like this once the file exists, or after a minute."""
 
-def on_a_terminal(command, folder):
-    """Return exit code and output of a command that runs on a terminal of 100 columns."""
+
+def on_a_terminal(command, folder, awaited):
+    """Return exit code and output of a command on a terminal of 100 columns; make a file when a text shows."""
     outside, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color"}
@@ -27,6 +35,8 @@ def on_a_terminal(command, folder):
         with contextlib.suppress(OSError):
             while part := os.read(outside, 65536):
                 shown += part
+                if awaited in shown:
+                    (folder / "seen").touch()
     os.close(outside)
     return process.returncode, shown.decode("utf-8")
 
@@ -47,11 +57,10 @@ def test_another_title_is_announced_before_the_report_is_replaced(project):
 
 
 def test_a_terminal_shows_running_jobs_and_a_failure_ends_with_cause_and_log(project):
-    project.edit(
-        "workflow_scripts/claims.py", "arguments = ", 'raise ValueError("made to fail")\n    arguments = '
-    )
+    project.edit("workflow_scripts/claims.py", "import argparse\n", "import argparse\nimport time\n")
+    project.edit("workflow_scripts/claims.py", "arguments = ", WAITING_FAILURE)
     command = [sys.executable, "-m", "snakemake", "--cores", "1"]
-    code, output = on_a_terminal(command, project.root)
+    code, output = on_a_terminal(command, project.root, b"0 of 3 jobs done, 1 running")
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output).replace("\r", "\n").splitlines()
     assert code == 1
     assert any(re.search(r"━ +0 of 3 jobs done, 1 running", line) for line in lines)
