@@ -22,7 +22,7 @@ WAITING_FAILURE = """for _ in range(1200):
 
 
 def on_a_terminal(command, folder, awaited):
-    """Return exit code and output of a command on a terminal of 100 columns; touch `seen` once a text shows."""
+    """Return exit code and output of a command on a terminal 100 wide; touch `seen` when a text shows."""
     outside, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color"}
