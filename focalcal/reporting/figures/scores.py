@@ -173,8 +173,8 @@ def panels_by_loss(
     """
     groups = by_dataset_model(rows)
     tallest = max(here["loss"].nunique() for here in groups.values())
-    height = 0.9 + tallest * max(0.36, 0.11 * len(methods_in(rows)))
-    drawn, axes = panels(len(groups), width=3.7, height=height)
+    height = 0.9 + tallest * max(0.36, 0.08 * len(methods_in(rows)))
+    drawn, axes = panels(len(groups), width=3.7 if len(groups) > 1 else 6.4, height=height)
     for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
         losses = sorted(set(here["loss"]), key=loss_order)
         points_by_method(axis, here, y="loss", order=losses, capsize=0.1, **options)

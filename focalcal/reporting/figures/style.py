@@ -55,6 +55,8 @@ PUBLISHED = {
 }
 """How a printed value is drawn beside ours."""
 DPI = 150
+NAME_INCHES = 1.2
+"""Width of a column of a legend."""
 STYLE = {
     "figure.constrained_layout.use": True,
     "font.family": "DejaVu Sans",
@@ -124,7 +126,11 @@ def method_handles(methods: Iterable[str]) -> dict[str, Line2D]:
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Line2D], columns: int = 7) -> None:
-    """Put names below a figure: those of the handles, then what its panels label, each once."""
+    """Put names below a figure: those of the handles, then what its panels label, each once.
+
+    A narrow figure has fewer columns of them.
+    """
+    columns = min(columns, max(1, int(figure.get_figwidth() / NAME_INCHES)))
     for axis in figure.axes:
         labelled = zip(*axis.get_legend_handles_labels(), strict=True)
         handles = {**handles, **{label: handle for handle, label in labelled}}

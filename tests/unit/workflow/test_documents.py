@@ -15,10 +15,9 @@ def text(name):
 
 def test_the_committed_pages_are_those_that_make_docs_writes(tmp_path):
     docs.main(["--folder", str(tmp_path)])
-    written = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
-    assert written == {
-        name: text(f"docs/{name}") for name in ("rules.md", "configuration.md", "names.md", "api.md")
-    }
+    written = {str(path.relative_to(tmp_path)): path.read_text("utf-8") for path in tmp_path.rglob("*.md")}
+    assert {"rules.md", "configuration.md", "names.md", "api.md", "reference-run/README.md"} <= set(written)
+    assert written == {name: text(f"docs/{name}") for name in written}
 
 
 def test_the_page_of_rules_has_every_rule():

@@ -1,0 +1,231 @@
+"""The pages of docs/reference-run: prose with numbers that are read from the studies beside them.
+
+A page is a template. Every number in it is taken from the snapshot of a study, and where its words depend on
+numbers, `states` refuses a page that they contradict.
+"""
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from focalcal.common.io import read_json
+from focalcal.reporting.html import TEMPLATES
+from focalcal.reporting.records.measurements import SETTING, load_metrics
+from focalcal.reporting.statistics.comparisons import compare_methods, paired_scores
+from focalcal.reporting.statistics.tests import Interval, PairedComparison, student_interval
+from focalcal.reporting.text import count_of, format_duration, format_number, joined_names
+from focalcal.training.appearance import loss_family
+
+PAGES = TEMPLATES / "findings"
+STUDIES = "studies.yaml"
+TRAINING = "train"
+NOT_RUN = "not run"
+
+
+class ContradictedError(Exception):
+    """A page says what its numbers do not."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The mean difference of two calibrators over settings."""
+
+    mean: float
+    interval: Interval | None
+    """Student's t over settings; None for a single one."""
+    lower: int
+    """Settings in which the first has the lower score."""
+    count: int
+
+
+@dataclass(frozen=True)
+class Study:
+    """The snapshot of one study, with what its tables cannot tell: `title`, `command` and so on."""
+
+    folder: Path
+    facts: Mapping[str, Any]
+
+    def heading(self, origin: str) -> str:
+        """Return its title, with what its networks of one origin are where it has several."""
+        return self.facts["title"] + self.facts.get("origins", {}).get(origin, "")
+
+    def has(self, table: str) -> bool:
+        """Return whether the snapshot has a table."""
+        return (self.folder / "tables" / f"{table}.csv").is_file()
+
+    def rows(self, table: str, **where: Any) -> list[dict[str, Any]]:
+        """Return the rows of a table with these values; a missing number is None."""
+        frame = pd.read_csv(self.folder / "tables" / f"{table}.csv", low_memory=False)
+        for name, value in where.items():
+            frame = frame[frame[name] == value]
+        return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+    def row(self, table: str, **where: Any) -> dict[str, Any]:
+        """Return the only row of a table with these values. Raise ContradictedError if there is no such."""
+        found = self.rows(table, **where)
+        if len(found) != 1:
+            raise ContradictedError(f"{self.folder.name}/{table}: {len(found)} rows with {where}, not one")
+        return found[0]
+
+    def fts_against_ts(self, score: str, families: Sequence[str] = ()) -> PairedComparison | None:
+        """Return FTS against TS over all runs, or those of some families of losses, from metrics.csv.
+
+        Both were chosen by the score that they are measured by.
+        """
+        frame = load_metrics(self.folder / "tables" / "metrics.csv")
+        if families:
+            frame = frame[frame["loss"].map(loss_family).isin(families)]
+        return compare_methods(frame, ("fts", score), ("ts", score), score)
+
+    def gap(self, pair: tuple[str, str], score: str, dataset: str, losses: Sequence[str] = ()) -> Gap:
+        """Return the score of one calibrator less that of another over the settings of a dataset.
+
+        Both were chosen by the score that they are measured by; scores are means over seeds.
+        """
+        frame = load_metrics(self.folder / "tables" / "metrics.csv")
+        frame = frame[(frame["dataset"] == dataset) & (frame["loss"].isin(losses) | (not losses))]
+        scores = paired_scores(frame, [(method, score) for method in pair], score)
+        gaps = (scores[pair[0]] - scores[pair[1]]).groupby(level=SETTING).mean().to_numpy()
+        return Gap(float(gaps.mean()), student_interval(gaps), int((gaps < 0).sum()), len(gaps))
+
+    @cached_property
+    def log_loss_changes(self) -> list[dict[str, Any]]:
+        """Return by how much each calibrator raises the test log-loss of each run, from log_loss.csv.gz."""
+        scores = pd.read_csv(self.folder / "log_loss.csv.gz")
+        raw = scores[scores["method"] == "none"].set_index(["dataset", "loss", "seed"])["nll"]
+        keys = pd.MultiIndex.from_frame(scores[["dataset", "loss", "seed"]])
+        return scores.assign(change=scores["nll"].to_numpy() - raw[keys].to_numpy()).to_dict("records")
+
+    def lower_and_higher(self, method: str, other: str) -> tuple[int, int]:
+        """Return in how many runs the log-loss of a calibrator is below that of another, and above it."""
+        rows = [row for row in self.log_loss_changes if row["method"] in {method, other}]
+        changes = pd.DataFrame(rows).pivot_table("change", ["dataset", "loss", "seed"], "method")
+        gaps = changes[method] - changes[other]
+        return int((gaps < 0).sum()), int((gaps > 0).sum())
+
+    @cached_property
+    def runs(self) -> list[dict[str, Any]]:
+        """Return the summaries of its runs; none where the snapshot leaves them out."""
+        return [read_json(path) for path in sorted(self.folder.glob("runs/**/run.json"))]
+
+    @property
+    def images_per_second(self) -> float:
+        """Return the median speed of its trainings."""
+        return float(pd.Series([run["images_per_second"] for run in self.runs]).median())
+
+    def seconds(self, rule: str | None = None) -> float:
+        """Return the job time of one rule, or of all."""
+        costs = pd.read_csv(self.folder / "costs.csv").set_index("rule")["seconds"]
+        return float(costs.sum() if rule is None else costs[rule])
+
+    @property
+    def share_outside_training(self) -> float:
+        """Return the share of its job time that is not training."""
+        return 1 - self.seconds(TRAINING) / self.seconds()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A statement that was judged, and how it came out."""
+
+    source: str
+    statement: str
+    published: str
+    setting: str
+    verdicts: Mapping[str, str]
+    """By the name of the study."""
+    measured: str
+    """What the first of them measured."""
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict if all studies agree, else `differs`."""
+        found = set(self.verdicts.values())
+        return found.pop() if len(found) == 1 else "differs"
+
+
+def judged_claims(studies: Mapping[str, Study]) -> list[Judged]:
+    """Return the papers' statements that at least one study judges, in the order of the ledger."""
+    rows = {}
+    for name, study in studies.items():
+        for row in study.rows("claims") if study.has("claims") else ():
+            if row["verdict"] != NOT_RUN:
+                rows.setdefault(row["id"], {})[name] = row
+    judged = []
+    for found in rows.values():
+        first = next(iter(found.values()))
+        texts = (first[key] for key in ("source", "statement", "published", "setting"))
+        verdicts = {name: row["verdict"] for name, row in found.items()}
+        judged.append(Judged(*texts, verdicts, first["measured"]))
+    return judged
+
+
+def read_studies(folder: Path) -> dict[str, Study]:
+    """Return the studies that `folder` lists, by the name of their sub-folder."""
+    facts = yaml.safe_load((folder / STUDIES).read_text("utf-8"))
+    return {name: Study(folder / name, about) for name, about in facts.items()}
+
+
+def write_effects_figure(folder: Path, target: Path) -> None:
+    """Draw FTS minus TS by study and training loss; studies of single tables have no common scale."""
+    from focalcal.reporting.figures import style  # noqa: PLC0415  pages need no figures
+    from focalcal.reporting.figures.studies import studies_figure  # noqa: PLC0415
+
+    shown = [study for study in read_studies(folder).values() if study.facts.get("in_figure")]
+    effects = {
+        study.heading(origin): rows
+        for study in shown
+        for origin, rows in pd.DataFrame(study.rows("when_fts_pays")).groupby("origin", sort=False)
+    }
+    with style.house_style():
+        style.write_figure(studies_figure(effects), [target])
+
+
+def finding_pages(folder: Path) -> dict[str, str]:
+    """Return the pages by file name, filled from the studies in `folder`."""
+    studies = read_studies(folder)
+    environment = Environment(
+        loader=FileSystemLoader(PAGES),
+        autoescape=False,  # noqa: S701 - the pages are Markdown, made from our own tables
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals |= {"studies": studies, "states": states, "claims": judged_claims(studies)}
+    environment.tests["startingwith"] = str.startswith
+    environment.filters |= {
+        "fts_against": Study.fts_against_ts,
+        "count_of": count_of,
+        "duration": format_duration,
+        "joined": joined_names,
+        "number": format_number,
+        "signed": lambda value, decimals: format_number(value, decimals, signed=True),
+        "percent": lambda value, decimals=1: format_number(100 * value, decimals),
+        "points": lambda value, decimals=2: format_number(100 * value, decimals, signed=True),
+    }
+    names = environment.list_templates(filter_func=lambda name: not name.startswith("_"))
+    return {name: _filled(environment.get_template(name)) for name in names}
+
+
+def states(holds: bool) -> str:
+    """Return nothing. Raise ContradictedError if what a page states does not hold."""
+    if not holds:
+        raise ContradictedError("the studies contradict it")
+    return ""
+
+
+def _filled(template: Template) -> str:
+    try:
+        return template.render()
+    except ContradictedError as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == template.filename]
+        raise ContradictedError(f"{template.name}, line {lines[-1]}: {error}") from None

@@ -1,0 +1,115 @@
+"""Pages that are filled from the tables of studies, and refuse to say what those do not."""
+
+import gzip
+
+import pytest
+
+from focalcal.reporting import findings
+from focalcal.reporting.findings import ContradictedError, Study, finding_pages, judged_claims
+
+
+def make_study(folder, name, tables, **facts):
+    for table, text in tables.items():
+        path = folder / name / "tables" / f"{table}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Study(folder / name, facts)
+
+
+@pytest.fixture
+def study(tmp_path):
+    table = "family,difference,verdict\nBrier,-0.25,lower\nCE,,open\n"
+    return make_study(tmp_path, "one", {"effects": table}, title="One")
+
+
+def test_rows_are_those_with_the_values_asked_for(study):
+    assert study.rows("effects", family="Brier") == [
+        {"family": "Brier", "difference": -0.25, "verdict": "lower"}
+    ]
+    assert study.row("effects", family="CE")["difference"] is None
+    assert study.has("effects")
+    assert not study.has("others")
+
+
+@pytest.mark.parametrize(("where", "count"), [({}, 2), ({"family": "focal"}, 0)])
+def test_a_row_is_the_only_one(study, where, count):
+    with pytest.raises(ContradictedError, match=f"one/effects: {count} rows"):
+        study.row("effects", **where)
+
+
+def test_a_claim_is_judged_by_each_study_that_could(tmp_path):
+    head = "id,source,statement,published,measured,setting,verdict\n"
+    first = make_study(
+        tmp_path, "a", {"claims": f"{head}x,K24,s,1,2,here,reproduced\ny,K24,t,1,,here,not run\n"}
+    )
+    second = make_study(tmp_path, "b", {"claims": f"{head}x,K24,s,1,3,here,not reproduced\n"})
+    (claim,) = judged_claims({"a": first, "b": second})
+    assert claim.verdicts == {"a": "reproduced", "b": "not reproduced"}
+    assert (claim.verdict, claim.measured) == ("differs", 2)
+    (alone,) = judged_claims({"b": second})
+    assert alone.verdict == "not reproduced"
+
+
+def test_costs_and_speeds_come_from_the_snapshot(tmp_path):
+    study = make_study(tmp_path, "a", {"claims": ""})
+    (study.folder / "costs.csv").write_text("rule,jobs,seconds\ntrain,2,30\ncalibrate,2,10\n")
+    for number, speed in enumerate((100, 200, 900)):
+        path = study.folder / "runs" / str(number) / "run.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(f'{{"images_per_second": {speed}}}')
+    assert study.seconds() == 40
+    assert study.seconds("train") == 30
+    assert study.share_outside_training == 0.25
+    assert study.images_per_second == 200
+
+
+METRICS_HEAD = "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value\n"
+
+
+def metrics_rows(losses, score="nll"):
+    """Return metrics.csv of one network per loss, given its scores by method."""
+    return METRICS_HEAD + "".join(
+        f"d,m,{loss},{seed},{method},{score},0,1,test,{score},{value}\n"
+        for loss, by_method in losses.items()
+        for method, values in by_method.items()
+        for seed, value in enumerate(values)
+    )
+
+
+def test_two_calibrators_are_compared_over_settings(tmp_path):
+    losses = {"ce": {"fts": [0.3, 0.5], "ts": [0.2, 0.2]}, "brier": {"fts": [0.1], "ts": [0.2]}}
+    study = make_study(tmp_path, "a", {"metrics": metrics_rows(losses)})
+    gap = study.gap(("fts", "ts"), "nll", "d")
+    assert gap.mean == pytest.approx((0.2 - 0.1) / 2)
+    assert (gap.lower, gap.count) == (1, 2)
+    assert gap.interval.low < gap.mean < gap.interval.high
+    alone = study.gap(("fts", "ts"), "nll", "d", ["brier"])
+    assert (alone.mean, alone.interval) == (pytest.approx(-0.1), None)
+    found = study.fts_against_ts("nll")
+    assert (found.runs, found.wins, found.losses) == (3, 1, 2)
+    assert study.fts_against_ts("nll", ["Brier"]).runs == 1
+
+
+def test_changes_of_log_loss_are_against_the_run_as_trained(tmp_path):
+    study = make_study(tmp_path, "a", {})
+    rows = "d,ce,1,none,0.5\nd,ce,1,ts,0.25\nd,ce,1,fts,2\nd,ce,2,none,1\nd,ce,2,ts,0.5\nd,ce,2,fts,0.5\n"
+    study.folder.mkdir()
+    with gzip.open(study.folder / "log_loss.csv.gz", "wt") as target:
+        target.write(f"dataset,loss,seed,method,nll\n{rows}")
+    assert [row["change"] for row in study.log_loss_changes] == [0, -0.25, 1.5, 0, -0.5, -0.5]
+    assert study.lower_and_higher("fts", "ts") == (0, 1)
+
+
+def test_a_page_is_filled_and_refuses_what_does_not_hold(tmp_path, monkeypatch):
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    monkeypatch.setattr(findings, "PAGES", pages)
+    head = "id,source,statement,published,measured,setting,verdict\n"
+    make_study(tmp_path, "one", {"effects": "family,gain\nBrier,-0.25\n", "claims": head})
+    (tmp_path / "studies.yaml").write_text("one: {title: One}\n")
+    line = "{% set row = studies.one.row('effects') %}{{ states(row.gain < 0) }}{{ row.gain | signed(2) }}\n"
+    (pages / "page.md").write_text(line)
+    assert finding_pages(tmp_path) == {"page.md": "\N{MINUS SIGN}0.25\n"}
+    (pages / "page.md").write_text(line.replace("<", ">"))
+    with pytest.raises(ContradictedError, match=r"page\.md, line 1: the studies contradict"):
+        finding_pages(tmp_path)
