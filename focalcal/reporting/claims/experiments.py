@@ -80,7 +80,7 @@ def _place_checks(
     found = outside_reasons(setting, here)
     inside = [run for run, reasons in found if not reasons]
     judged = part(_keys(inside), _keys(run for run in inside if setting.grid_reasons(run)))
-    rest = part(_keys(here), frozenset())
+    rest = part(_keys(run for run, _ in found), frozenset())
     left_out = {run["loss"]: f"{run['loss']}: {', '.join(reasons)}" for run, reasons in found if reasons}
     why = [reasons or setting.grid_reasons(run) for run, reasons in found]
     # What holds for every run says more than what holds for some of them.

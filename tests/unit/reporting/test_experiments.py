@@ -1,6 +1,7 @@
 """Checks of the papers' experimental statements, by dataset and model, inside and outside their settings."""
 
 import collections
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -84,6 +85,16 @@ def test_runs_outside_are_reported_and_not_mixed_with_those_inside():
     assert mixed.detail == "FTS lower than TS in 1 of 1; left out focal-2: training error above 5 %"
     inside = check_of("fts_lower_share", *rows, setting=FIT)
     assert (inside.value, inside.outside) == (0.5, "")
+
+
+def test_losses_of_no_paper_neither_judge_nor_are_reported():
+    setting = Setting("losses", "the paper's losses", losses=["ce"])
+    rows = [*scaled("ce", 0.03, 0.02), *scaled("brier", 0.03, 0.04)]
+    found = check_of("fts_lower_share", *rows, setting=setting)
+    assert (found.value, found.n, found.outside) == (1.0, 1, "")
+    outside = check_of("fts_lower_share", *rows, setting=replace(setting, seeds=2))
+    assert (outside.value, outside.n, outside.outside) == (1.0, 1, "1 of 2 seeds")
+    assert not checks_of("fts_lower_share", *scaled("brier", 0.03, 0.04), setting=setting)
 
 
 def test_a_comparison_without_its_partner_inside_is_outside():
