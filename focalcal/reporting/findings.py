@@ -84,6 +84,12 @@ class Study:
             frame = frame[frame["loss"].map(loss_family).isin(families)]
         return compare_methods(frame, ("fts", score), ("ts", score), score)
 
+    def perfect_ece(self, family: str, dataset: str = "") -> float | None:
+        """Return the mean ECE that perfectly calibrated models with the confidences after TS would show."""
+        rows = [row for row in self.rows("overview") if not dataset or row["dataset"] == dataset]
+        found = [row.get("ece_perfect_mean") for row in rows if loss_family(row["loss"]) == family]
+        return None if None in found else sum(found) / len(found)
+
     def gap(self, pair: tuple[str, str], score: str, dataset: str, losses: Sequence[str] = ()) -> Gap:
         """Return the score of one calibrator less that of another over the settings of a dataset.
 

@@ -90,6 +90,15 @@ def test_two_calibrators_are_compared_over_settings(tmp_path):
     assert study.fts_against_ts("nll", ["Brier"]).runs == 1
 
 
+def test_the_ece_of_a_perfect_model_is_a_mean_over_a_family(tmp_path):
+    rows = "dataset,loss,ece_perfect_mean\nd,focal-1,0.01\nd,focal-2,0.03\ne,focal-1,0.05\nd,ce,\n"
+    study = make_study(tmp_path, "a", {"overview": rows})
+    family = "Focal, fixed \N{GREEK SMALL LETTER GAMMA}"
+    assert study.perfect_ece(family, "d") == pytest.approx(0.02)
+    assert study.perfect_ece(family) == pytest.approx(0.03)
+    assert study.perfect_ece("Cross-entropy") is None
+
+
 def test_changes_of_log_loss_are_against_the_run_as_trained(tmp_path):
     study = make_study(tmp_path, "a", {})
     rows = "d,ce,1,none,0.5\nd,ce,1,ts,0.25\nd,ce,1,fts,2\nd,ce,2,none,1\nd,ce,2,ts,0.5\nd,ce,2,fts,0.5\n"
