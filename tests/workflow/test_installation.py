@@ -57,5 +57,5 @@ def test_the_example_runs_from_a_script_elsewhere(library, tmp_path):
     )
     folder, data = result.stdout.splitlines()
     assert folder == str(library / "focalcal")
-    sources = [path for path in (ROOT / "focalcal").rglob("*.*") if path.suffix not in {".py", ".pyc", ".md"}]
+    sources = [path for path in (ROOT / "focalcal").rglob("*.*") if path.suffix not in {".py", ".pyc"}]
     assert set(data.split()) == {str(path.relative_to(ROOT / "focalcal")) for path in sources}
