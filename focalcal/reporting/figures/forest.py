@@ -1,6 +1,8 @@
 """FTS minus TS by training loss and network, with intervals over test samples."""
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -9,18 +11,45 @@ from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.scores import by_dataset_model
-from focalcal.reporting.figures.style import BLACK, setting_title, styles_of_losses
+from focalcal.reporting.figures.style import BLACK, Style, setting_title, styles_of_losses
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.measurements import SETTING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import HEADLINE
 from focalcal.reporting.statistics.effects import sample_comparisons
+from focalcal.reporting.statistics.tests import HIGHER, LOWER
 from focalcal.reporting.text import MINUS
 from focalcal.training.appearance import loss_label, loss_order
 
 SHOWN_METRICS = ("nll", "ece")
 """The proper score first."""
 ROW_INCHES = 0.19
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference of two scores with its interval."""
+
+    low: float
+    value: float
+    high: float
+    verdict: str | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether the two differ: by the verdict, or where there is none, by an interval without 0."""
+        if self.verdict is None:
+            return self.low > 0 or self.high < 0
+        return self.verdict in {LOWER, HIGHER}
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """One line of a forest plot: its name, how it is drawn, and its difference by metric, if any."""
+
+    label: str
+    style: Style
+    differences: Mapping[str, Difference | None]
 
 
 @figure(
@@ -44,25 +73,47 @@ def forest(sources: Sources) -> Figure | None:
     if not shown:
         return None
     settings = pd.concat(shown.values()).drop_duplicates(SETTING)
-    groups = by_dataset_model(settings)
-    places, labels, headings = {}, {}, []
-    for dataset_model, here in groups.items():
-        headings.append((len(places) + len(headings), setting_title(dataset_model, here["n"])))
-        for loss in sorted(here["loss"], key=loss_order):
-            place = len(places) + len(headings)
-            places[(*dataset_model.split("/"), loss)] = place
-            labels[place] = loss_label(loss)
-    count = len(places) + len(headings)
-    drawn = Figure(figsize=(2.9 * len(shown) + 1.2, ROW_INCHES * count + 0.9))
-    axes = drawn.subplots(1, len(shown), squeeze=False, sharey=True)[0]
-    for axis, (metric, rows) in zip(axes, shown.items(), strict=True):
-        _differences_panel(axis, rows, places, metric)
-    axes[0].set_yticks(list(labels), labels.values())
-    axes[0].set_ylim(count - 0.4, -0.9)
+    found = {
+        (metric, row.dataset, row.model, row.loss): Difference(row.low, row.difference, row.high)
+        for metric, rows in shown.items()
+        for row in rows.itertuples()
+    }
+    styles = styles_of_losses(settings["loss"])
+    groups = {
+        setting_title(dataset_model, here["n"]): [
+            ForestRow(
+                loss_label(loss),
+                styles[loss],
+                {metric: found.get((metric, *dataset_model.split("/"), loss)) for metric in shown},
+            )
+            for loss in sorted(here["loss"], key=loss_order)
+        ]
+        for dataset_model, here in by_dataset_model(settings).items()
+    }
+    criteria = {metric: METRICS[rows["criterion"].iloc[0]].name for metric, rows in shown.items()}
+    return draw_forest(groups, {m: f"{METRICS[m].name}, selected by {name}" for m, name in criteria.items()})
+
+
+def draw_forest(groups: Mapping[str, Sequence[ForestRow]], titles: Mapping[str, str]) -> Figure:
+    """Return rows of differences below the headings of their groups, one panel per metric of `titles`."""
+    count = sum(1 + len(rows) for rows in groups.values())
+    drawn = Figure(figsize=(2.9 * len(titles) + 1.2, ROW_INCHES * count + 0.9))
+    axes = drawn.subplots(1, len(titles), squeeze=False, sharey=True)[0]
     look = {"va": "center", "fontweight": "bold", "fontsize": 8}
     look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    for place, text in headings:
-        axes[0].text(0.015, place, text, transform=axes[0].get_yaxis_transform(), **look)
+    for axis, (metric, title) in zip(axes, titles.items(), strict=True):
+        _empty_panel(axis, metric, title)
+    labels, places = {}, itertools.count()
+    for heading, rows in groups.items():
+        axes[0].text(0.015, next(places), heading, transform=axes[0].get_yaxis_transform(), **look)
+        for row in rows:
+            place = next(places)
+            labels[place] = row.label
+            for axis, metric in zip(axes, titles, strict=True):
+                if difference := row.differences[metric]:
+                    _draw_difference(axis, place, row.style, difference, METRICS[metric].factor)
+    axes[0].set_yticks(list(labels), labels.values())
+    axes[0].set_ylim(count - 0.4, -0.9)
     return drawn
 
 
@@ -85,22 +136,18 @@ def preferred_criterion(rows: pd.DataFrame, metric: str, criterion: str) -> pd.D
     return own if len(own) else rows[rows["criterion"] == criterion]
 
 
-def _differences_panel(
-    axis: Axes, rows: pd.DataFrame, places: Mapping[tuple[str, ...], int], metric: str
-) -> None:
-    """Draw one metric's differences with their intervals at the places of their settings."""
-    declared, styles = METRICS[metric], styles_of_losses(rows["loss"])
+def _empty_panel(axis: Axes, metric: str, title: str) -> None:
     first, second = (METHODS[method].label for method in HEADLINE)
+    unit = METRICS[metric].difference_unit.strip() or "nats"
     axis.axvline(0, color=BLACK, linewidth=0.8)
-    for row in rows.itertuples():
-        place, style = places[row.dataset, row.model, row.loss], styles[row.loss]
-        low, value, high = (bound * declared.factor for bound in (row.low, row.difference, row.high))
-        axis.plot([low, high], [place, place], color=style.color, linewidth=1.3)
-        look = {} if row.low > 0 or row.high < 0 else {"markerfacecolor": "white"}
-        axis.plot(value, place, **style.options(linestyle="", **look))
-    unit = declared.difference_unit.strip() or "nats"
-    criterion = METRICS[rows["criterion"].iloc[0]].name
-    axis.set_title(f"{declared.name}, selected by {criterion}")
+    axis.set_title(title)
     axis.set_xlabel(f"{first} {MINUS} {second} ({unit}), below 0: {first} better")
     axis.locator_params(axis="x", nbins=5)
     axis.grid(visible=False, axis="y")
+
+
+def _draw_difference(axis: Axes, place: int, style: Style, difference: Difference, factor: float) -> None:
+    low, value, high = (factor * bound for bound in (difference.low, difference.value, difference.high))
+    axis.plot([low, high], [place, place], color=style.color, linewidth=1.3)
+    look = {} if difference.shown else {"markerfacecolor": "white"}
+    axis.plot(value, place, **style.options(linestyle="", **look))
