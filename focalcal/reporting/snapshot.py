@@ -13,14 +13,17 @@ from focalcal.common.errors import UserError
 from focalcal.common.io import read_json, write_json
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
+from focalcal.reporting.records.measurements import load_metrics
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.images import reduced_png
+from focalcal.reporting.statistics.families import LEADING
 from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 
 RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md")
 OF_RUNS = ("metrics", "runs", "scores", "debiased", "samples", "bound_hits")
 """Tables with one row per run, or more."""
+LOG_LOSS = "log_loss.csv.gz"
 FIGURES = ("forest", "calibration_error", "critical_difference")
 DATASET_MODEL_FIGURES = ("reliability", "temperature", "relation", "training")
 SUMMARY = (
@@ -34,8 +37,8 @@ ORIGIN = ("git_commit", "python", "packages", "code")
 def write_snapshot(results: Path, target: Path, *, runs: bool = True) -> None:
     """Copy configuration, scores, claims, tables, main figures, run summaries and costs to a new folder.
 
-    Without `runs`, what is about single runs is left out: a study of a thousand has too many. Raise UserError
-    if the target exists or a product is missing.
+    Without `runs`, all that is kept of single runs is their log-loss: a study of a thousand has too many.
+    Raise UserError if the target exists or a product is missing.
     """
     if target.exists():
         raise UserError(f"{target} exists; remove it, or name a folder that does not exist")
@@ -72,8 +75,26 @@ def _fill(target: Path, results: Path, *, runs: bool) -> None:
             path.write_bytes(reduced_png(results / f"{stem}.png"))
     if runs:
         _write_summaries(target, results)
+    else:
+        _write_log_loss(target / LOG_LOSS, load_metrics(results / "tables" / "metrics.csv"))
     costs = pd.DataFrame(read_costs(results / "benchmarks")).round({"seconds": 2})
     costs.to_csv(target / "costs.csv", index=False, lineterminator="\n")
+
+
+def _write_log_loss(path: Path, metrics: pd.DataFrame) -> None:
+    """Write the test log-loss of each run after each calibrator that it chose, or that was not fitted."""
+    rows = metrics[(metrics["split"] == "test") & (metrics["metric"] == LEADING)]
+    rows = rows[rows["criterion"].isin(["", LEADING])].rename(columns={"value": LEADING})
+    compression = {"method": "gzip", "mtime": 0}
+    columns = ["dataset", "loss", "seed", "method", LEADING]
+    rows.to_csv(
+        path,
+        columns=columns,
+        index=False,
+        float_format="%.6g",
+        lineterminator="\n",
+        compression=compression,
+    )
 
 
 def _write_summaries(target: Path, results: Path) -> None:

@@ -1,6 +1,7 @@
 import csv
 import json
 
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -52,6 +53,17 @@ def test_a_large_study_leaves_out_what_is_about_single_runs(results, tmp_path):
     kept = {path.relative_to(tmp_path / "taken").as_posix() for path in (tmp_path / "taken").rglob("*.*")}
     assert {"config.json", "costs.csv", "tables/claims.csv", "tables/arena.csv", "figures/forest.png"} <= kept
     assert not [name for name in kept if name.startswith("runs/") or "/mlp" in name or "metrics" in name]
+
+
+def test_a_large_study_keeps_the_log_loss_of_its_runs(results, tmp_path):
+    snapshot.write_snapshot(results, tmp_path / "taken", runs=False)
+    kept = pd.read_csv(tmp_path / "taken" / snapshot.LOG_LOSS)
+    metrics = pd.read_csv(results / "tables" / "metrics.csv", keep_default_na=False)
+    rows = metrics[(metrics["split"] == "test") & (metrics["metric"] == "nll")]
+    rows = rows[(rows["criterion"] == "nll") | (rows["method"] == "none")]
+    assert len(kept) == len(rows) > 0
+    assert kept["nll"].tolist() == pytest.approx(rows["value"].tolist(), rel=1e-5)
+    assert list(kept["method"]) == list(rows["method"])
 
 
 def test_figures_are_smaller_and_keep_their_size(results, tmp_path):
