@@ -4,10 +4,11 @@ A page is a template. Every number in it is taken from the snapshot of a study, 
 numbers, `states` refuses a page that they contradict.
 """
 
+import statistics
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,23 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from focalcal.common.io import read_json
+from focalcal.data.registry import load_entry
+from focalcal.reporting.claims.evidence import NOT_RUN
 from focalcal.reporting.html import TEMPLATES
 from focalcal.reporting.records.measurements import SETTING, load_metrics
+from focalcal.reporting.snapshot import LOG_LOSS
 from focalcal.reporting.statistics.comparisons import compare_methods, paired_scores
 from focalcal.reporting.statistics.tests import Interval, PairedComparison, student_interval
-from focalcal.reporting.text import count_of, format_duration, format_number, joined_names
+from focalcal.reporting.tables.table import escape_markdown
+from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_family
 
 PAGES = TEMPLATES / "findings"
 STUDIES = "studies.yaml"
 TRAINING = "train"
-NOT_RUN = "not run"
+# Pages ask for the same tables many times.
+_read_table = cache(partial(pd.read_csv, low_memory=False))
+_read_metrics = cache(load_metrics)
 
 
 class ContradictedError(Exception):
@@ -53,8 +60,9 @@ class Study:
     facts: Mapping[str, Any]
 
     def heading(self, origin: str) -> str:
-        """Return its title, with what its networks of one origin are where it has several."""
-        return self.facts["title"] + self.facts.get("origins", {}).get(origin, "")
+        """Return its title, with the dataset of one origin where its networks have several."""
+        title, dataset = self.facts["title"], self._dataset(origin)
+        return f"{title}, {load_entry(dataset)['title'].partition(':')[0]}" if dataset else title
 
     def has(self, table: str) -> bool:
         """Return whether the snapshot has a table."""
@@ -62,7 +70,7 @@ class Study:
 
     def rows(self, table: str, **where: Any) -> list[dict[str, Any]]:
         """Return the rows of a table with these values; a missing number is None."""
-        frame = pd.read_csv(self.folder / "tables" / f"{table}.csv", low_memory=False)
+        frame = _read_table(self.folder / "tables" / f"{table}.csv")
         for name, value in where.items():
             frame = frame[frame[name] == value]
         return frame.astype(object).where(frame.notna(), None).to_dict("records")
@@ -79,14 +87,15 @@ class Study:
 
         Both were chosen by the score that they are measured by.
         """
-        frame = load_metrics(self.folder / "tables" / "metrics.csv")
+        frame = _read_metrics(self.folder / "tables" / "metrics.csv")
         if families:
             frame = frame[frame["loss"].map(loss_family).isin(families)]
         return compare_methods(frame, ("fts", score), ("ts", score), score)
 
-    def perfect_ece(self, family: str, dataset: str = "") -> float | None:
+    def perfect_ece(self, family: str, origin: str) -> float | None:
         """Return the mean ECE that perfectly calibrated models with the confidences after TS would show."""
-        rows = [row for row in self.rows("overview") if not dataset or row["dataset"] == dataset]
+        dataset = self._dataset(origin)
+        rows = [row for row in self.rows("overview") if dataset in {"", row["dataset"]}]
         found = [row.get("ece_perfect_mean") for row in rows if loss_family(row["loss"]) == family]
         return None if None in found else sum(found) / len(found)
 
@@ -95,7 +104,7 @@ class Study:
 
         Both were chosen by the score that they are measured by; scores are means over seeds.
         """
-        frame = load_metrics(self.folder / "tables" / "metrics.csv")
+        frame = _read_metrics(self.folder / "tables" / "metrics.csv")
         frame = frame[(frame["dataset"] == dataset) & (frame["loss"].isin(losses) | (not losses))]
         scores = paired_scores(frame, [(method, score) for method in pair], score)
         gaps = (scores[pair[0]] - scores[pair[1]]).groupby(level=SETTING).mean().to_numpy()
@@ -104,7 +113,7 @@ class Study:
     @cached_property
     def log_loss_changes(self) -> list[dict[str, Any]]:
         """Return by how much each calibrator raises the test log-loss of each run, from log_loss.csv.gz."""
-        scores = pd.read_csv(self.folder / "log_loss.csv.gz")
+        scores = pd.read_csv(self.folder / LOG_LOSS)
         raw = scores[scores["method"] == "none"].set_index(["dataset", "loss", "seed"])["nll"]
         keys = pd.MultiIndex.from_frame(scores[["dataset", "loss", "seed"]])
         return scores.assign(change=scores["nll"].to_numpy() - raw[keys].to_numpy()).to_dict("records")
@@ -135,6 +144,10 @@ class Study:
     def share_outside_training(self) -> float:
         """Return the share of its job time that is not training."""
         return 1 - self.seconds(TRAINING) / self.seconds()
+
+    def _dataset(self, origin: str) -> str:
+        """Return the dataset of the networks of one origin; nothing where they have a common origin."""
+        return self.facts.get("origins", {}).get(origin, "")
 
 
 @dataclass(frozen=True)
@@ -209,16 +222,14 @@ def finding_pages(folder: Path) -> dict[str, str]:
     environment.tests["startingwith"] = str.startswith
     environment.filters |= {
         "fts_against": Study.fts_against_ts,
-        "count_of": count_of,
-        "duration": format_duration,
-        "joined": joined_names,
+        "median": statistics.median,
         "number": format_number,
+        "plain": escape_markdown,
         "signed": lambda value, decimals: format_number(value, decimals, signed=True),
         "percent": lambda value, decimals=1: format_number(100 * value, decimals),
         "points": lambda value, decimals=2: format_number(100 * value, decimals, signed=True),
     }
-    names = environment.list_templates(filter_func=lambda name: not name.startswith("_"))
-    return {name: _filled(environment.get_template(name)) for name in names}
+    return {name: _filled(environment.get_template(name)) for name in environment.list_templates()}
 
 
 def states(holds: bool) -> str:

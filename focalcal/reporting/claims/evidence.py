@@ -12,6 +12,7 @@ from focalcal.common.io import read_json
 from focalcal.reporting.claims.settings import THEORY, Setting
 
 PACKAGE = "focalcal/"
+NOT_RUN = "not run"
 ROOT = Path(__file__).parents[3]
 
 
@@ -53,7 +54,7 @@ class Finding:
     def verdict(self, kind: str) -> str:
         """Return the verdict on a claim of that kind."""
         if self.agrees is None:
-            return "not run"
+            return NOT_RUN
         if self.agrees:
             return "reproduced"
         return "corrected" if kind == "exact" else "not reproduced"

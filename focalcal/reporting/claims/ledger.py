@@ -17,7 +17,7 @@ import yaml
 
 from focalcal.common.errors import UserError
 from focalcal.reporting.claims import evaluators, printed
-from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
+from focalcal.reporting.claims.evidence import NOT_RUN, Claim, Evidence, Finding, MissingEvidence
 from focalcal.reporting.claims.settings import PRINTED, THEORY, Setting, outside_reasons
 
 EVALUATORS = {
@@ -40,7 +40,7 @@ COLUMNS = (
     "evidence",
     "setting",
 )
-VERDICTS = ("reproduced", "corrected", "not reproduced", "not run")
+VERDICTS = ("reproduced", "corrected", "not reproduced", NOT_RUN)
 REQUIRED = ("id", "location", "statement", "published", "tolerance", "evaluator", "evidence")
 OPTIONAL = ("kind", "setting")
 KINDS = ("exact", "empirical")

@@ -123,14 +123,14 @@ def to_markdown(table: Table) -> str:
         f"{column.span}: {column.header}" if column.span else column.header for column in table.columns
     ]
     lines = [
-        f"**{_escape_markdown(table.title)}**",
+        f"**{escape_markdown(table.title)}**",
         "",
-        _pipe_row(map(_escape_markdown, headers)),
+        _pipe_row(map(escape_markdown, headers)),
         _pipe_row("---:" if column.value else "---" for column in table.columns),
         *(_pipe_row(map(_markdown_text, row)) for group in table.groups() for row in group),
     ]
     if table.notes:
-        lines += ["", *(f"- {_escape_markdown(note)}" for note in table.notes)]
+        lines += ["", *(f"- {escape_markdown(note)}" for note in table.notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -172,19 +172,20 @@ def escape_latex(text: str) -> str:
     return "".join(LATEX.get(character, character) for character in text)
 
 
+def escape_markdown(text: str) -> str:
+    """Return `text` with Markdown's special characters escaped."""
+    for character in "\\|*_<":
+        text = text.replace(character, f"\\{character}")
+    return text
+
+
 def _pipe_row(texts: Any) -> str:
     return f"| {' | '.join(texts)} |"
 
 
 def _markdown_text(cell: Cell) -> str:
-    text = _escape_markdown(cell.text)
+    text = escape_markdown(cell.text)
     return f"**{text}**" if cell.bold else text
-
-
-def _escape_markdown(text: str) -> str:
-    for character in "\\|*_<":
-        text = text.replace(character, f"\\{character}")
-    return text
 
 
 def _latex_spans(table: Table) -> list[str]:

@@ -92,11 +92,11 @@ def test_two_calibrators_are_compared_over_settings(tmp_path):
 
 def test_the_ece_of_a_perfect_model_is_a_mean_over_a_family(tmp_path):
     rows = "dataset,loss,ece_perfect_mean\nd,focal-1,0.01\nd,focal-2,0.03\ne,focal-1,0.05\nd,ce,\n"
-    study = make_study(tmp_path, "a", {"overview": rows})
+    study = make_study(tmp_path, "a", {"overview": rows}, title="A", origins={"imported logits": "d"})
     family = "Focal, fixed \N{GREEK SMALL LETTER GAMMA}"
-    assert study.perfect_ece(family, "d") == pytest.approx(0.02)
-    assert study.perfect_ece(family) == pytest.approx(0.03)
-    assert study.perfect_ece("Cross-entropy") is None
+    assert study.perfect_ece(family, "imported logits") == pytest.approx(0.02)
+    assert study.perfect_ece(family, "trained here") == pytest.approx(0.03)
+    assert study.perfect_ece("Cross-entropy", "trained here") is None
 
 
 def test_changes_of_log_loss_are_against_the_run_as_trained(tmp_path):
