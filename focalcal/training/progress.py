@@ -35,5 +35,5 @@ def _summary(row: dict[str, Any]) -> str:
     if row.get("val_error") is not None:
         accuracy, error = 100 * (1 - row["val_error"]), 100 * row["val_ece"]
         parts.append(f"validation accuracy {accuracy:.2f} %, NLL {row['val_nll']:.4f}, ECE {error:.2f} %")
-    parts.append(f"learning rate {row['learning_rate']:.3g}, {row['images_per_second']:.0f} images/s")
+    parts.append(f"learning rate {row['learning_rate']:.3g}, {row['images_per_second']:.0f} samples/s")
     return ", ".join(parts)

@@ -5,7 +5,7 @@ from typing import Any
 
 from focalcal.common.text_table import aligned_lines
 
-COLUMNS = ("run", "device", "precision", "compiled", "images/s", "loss")
+COLUMNS = ("run", "device", "precision", "compiled", "samples/s", "loss")
 
 
 def _cells_of_run(name: str, record: Mapping[str, Any]) -> tuple[str, ...]:

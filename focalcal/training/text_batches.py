@@ -9,7 +9,7 @@ from torch import Tensor
 from focalcal.data.prepared import PreparedData
 from focalcal.training.batches import Batch, ResidentSplit
 
-GROUP_SIZE = 16
+GROUP_SIZE = 8
 """Texts padded to a common length; postings differ so much that a whole batch would be mostly padding."""
 
 

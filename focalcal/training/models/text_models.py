@@ -9,9 +9,6 @@ from focalcal.training.text_batches import TextGroups, TreeLevels
 CHANNELS = 128
 KERNEL = 5
 POOLING = 5
-ALIGNMENT = POOLING**2
-CONTEXT = 149
-"""Words that one position before the global pooling sees: 5 + 4 + 4 * 5 + 4 * 5 + 4 * 25."""
 LONGEST = 1000
 MEMORY = 150
 GATES = 4
@@ -23,7 +20,7 @@ class GlobalPoolingCNN(nn.Module):
 
     M20 adapts the network of Kumar et al. (2018), who take it from a Keras example: 128 channels, kernels and
     pools of 5, a hidden layer of 128, texts padded to 1,000 words on the left. M20 states no more than the
-    name. A text is padded here only until one position sees nothing but padding: the maxima are the same.
+    name. All columns that see nothing but padding are equal, so only one or a few of them are computed.
     """
 
     def __init__(self, vocabulary: int, dimensions: int, classes: int) -> None:
@@ -42,23 +39,29 @@ class GlobalPoolingCNN(nn.Module):
         return torch.empty_like(logits).index_copy(0, texts.order, logits)
 
     def pooled(self, numbers: Tensor) -> Tensor:
-        """Return the globally pooled features (m, 128) of texts (m, length), padded as far as it matters."""
-        length = numbers.shape[1]
-        vectors = self.embedding(nn.functional.pad(numbers, (padded_length(length) - length, 0)))
-        first, second, third = self.convolutions
-        features = first(vectors.transpose(1, 2)[:, :, None])
-        features = second(torch.relu(nn.functional.max_pool2d(features, (1, POOLING))))
-        features = third(torch.relu(nn.functional.max_pool2d(features, (1, POOLING))))
-        return torch.relu(features.amax(dim=(2, 3)))
+        """Return the globally pooled features (m, 128) of texts (m, length), as if padded to `LONGEST`."""
+        total = max(numbers.shape[1], LONGEST)
+        vectors = self.embedding(nn.functional.pad(numbers, (_columns_of_padding(numbers, total), 0)))
+        features, padding = vectors.transpose(1, 2)[:, :, None], vectors.new_zeros(vectors.shape[2])
+        *pooled, last = self.convolutions
+        for convolution in pooled:
+            features = torch.relu(nn.functional.max_pool2d(convolution(features), (1, POOLING)))
+            padding = torch.relu(convolution.weight.sum(dim=(2, 3)) @ padding + convolution.bias)
+            total = (total - KERNEL + 1) // POOLING
+            columns = _columns_of_padding(features, total)
+            left = padding[:, None, None].expand(len(features), -1, 1, columns)
+            features = torch.cat([left, features], dim=3)
+        return torch.relu(last(features).amax(dim=(2, 3)))
 
 
-def padded_length(length: int) -> int:
-    """Return the shortest padded length with the same pooled features as `LONGEST`.
+def _columns_of_padding(features: Tensor, total: int) -> int:
+    """Return how many columns of padding to the left of `features` stand for all up to `total`.
 
-    Pools stay aligned in steps of `ALIGNMENT` words, and one last position must see padding only.
+    A convolution then has a position that sees padding only, and pools stay aligned.
     """
-    needed = -(-(length + CONTEXT) // ALIGNMENT) * ALIGNMENT
-    return max(length, min(needed, LONGEST))
+    missing = total - features.shape[-1]
+    enough = min(missing, KERNEL)
+    return enough + (missing - enough) % POOLING
 
 
 class TreeLSTM(nn.Module):

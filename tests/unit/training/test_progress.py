@@ -30,10 +30,10 @@ def test_log_lines_have_metrics_and_time_left(clock, caplog):
     report(row(1), 100)
     report(row(100) | {"val_error": 0.25, "val_nll": 0.75, "val_ece": 0.0625}, 100)
     assert caplog.messages == [
-        "epoch 1/100, 1:22:30 left, loss 0.5000, learning rate 0.1, 1234 images/s",
+        "epoch 1/100, 1:22:30 left, loss 0.5000, learning rate 0.1, 1234 samples/s",
         (
             "epoch 100/100, 0:00:00 left, loss 0.5000, validation accuracy 75.00 %, NLL 0.7500, ECE 6.25 %, "
-            "learning rate 0.1, 1234 images/s"
+            "learning rate 0.1, 1234 samples/s"
         ),
     ]
 

@@ -4,7 +4,6 @@ import torch
 from torch import nn
 
 from focalcal.common.errors import UserError
-from focalcal.training.models import text_models
 from focalcal.training.models.build import build_model, word_vectors
 from focalcal.training.residents import resident_split
 from tests.unit.training import made_texts
@@ -60,21 +59,34 @@ def test_texts_are_grouped_by_length_and_return_in_order():
     lengths = [len(row) for row in rows]
     assert lengths == sorted(lengths)
     assert [group.shape[1] for group in batch.inputs.groups] == [
-        max([*lengths[i : i + 16], 1]) for i in (0, 16, 32, 48)
+        max([*lengths[i : i + 8], 1]) for i in range(0, 50, 8)
     ]
 
 
-def test_padding_stops_where_it_no_longer_matters():
-    """The features are those of texts padded to 1,000 words, however short a text is."""
-    torch.manual_seed(0)
-    model = build_model("gp-cnn", (1000,), 3, (50, 6)).eval()
-    for length in (1, 24, 25, 26, 130, 851, 852, 999, 1000):
-        numbers = torch.randint(1, 50, (4, length))
-        whole = model.pooled(nn.functional.pad(numbers, (1000 - length, 0)))
-        torch.testing.assert_close(model.pooled(numbers), whole, rtol=0, atol=1e-6)
-        assert text_models.padded_length(length) <= min(1000, length + 149 + 24)
-    assert text_models.padded_length(1) == 150
-    assert text_models.padded_length(1200) == 1200
+def padded_to_the_end(model, numbers):
+    """Return the pooled features of texts padded to 1,000 words."""
+    vectors = model.embedding(nn.functional.pad(numbers, (max(1000 - numbers.shape[1], 0), 0)))
+    features = vectors.transpose(1, 2)[:, :, None]
+    for convolution in model.convolutions[:-1]:
+        features = torch.relu(nn.functional.max_pool2d(convolution(features), (1, 5)))
+    return torch.relu(model.convolutions[-1](features)).amax(dim=(2, 3))
+
+
+@pytest.mark.parametrize("length", [*range(1, 31), 130, 851, 852, *range(985, 1002), 1203])
+def test_few_columns_of_padding_stand_for_all(length):
+    torch.manual_seed(length)
+    model = build_model("gp-cnn", (1000,), 3, (50, 6)).double()
+    numbers = torch.randint(1, 50, (4, length))
+    weights = torch.randn(4, 128, dtype=torch.float64)
+
+    def features_and_gradients(features):
+        gradients = torch.autograd.grad((features * weights).sum(), model.convolutions.parameters())
+        return [features.detach(), *gradients]
+
+    found, wanted = (
+        features_and_gradients(f(model, numbers)) for f in (type(model).pooled, padded_to_the_end)
+    )
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_logits_of_texts_do_not_depend_on_their_batch():
