@@ -11,7 +11,14 @@ from focalcal.calibration.catalogue import CRITERIA, METHODS, METRICS, Metric
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import read_json
-from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, chosen_fits, load_metrics
+from focalcal.reporting.records.measurements import (
+    RUN,
+    SCORE,
+    SETTING,
+    chosen_fits,
+    load_metrics,
+    metrics_file,
+)
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.statistics.tests import compare_runs
 from focalcal.reporting.text import MINUS, format_number
@@ -28,7 +35,7 @@ NUMBER_HEADER = (
 def compare_folders(first: Path, second: Path) -> str:
     """Return the differences as Markdown. Raise UserError if a folder is not a finished results folder."""
     for folder in (first, second):
-        if not (folder / "tables" / "metrics.csv").is_file():
+        if not metrics_file(folder).is_file():
             raise UserError(
                 f"{folder} has no tables/metrics.csv; give two results folders of finished workflows"
             )
@@ -146,7 +153,7 @@ def _statuses(folder: Path) -> dict[str, str]:
 
 
 def _scores(folder: Path) -> pd.DataFrame:
-    frame = load_metrics(folder / "tables" / "metrics.csv")
+    frame = load_metrics(metrics_file(folder))
     return frame[frame["split"] == "test"][[*RUN, *SCORE, "value"]]
 
 

@@ -20,7 +20,7 @@ from focalcal.common.io import read_json
 from focalcal.data.registry import load_entry
 from focalcal.reporting.claims.evidence import NOT_RUN
 from focalcal.reporting.html import TEMPLATES
-from focalcal.reporting.records.measurements import SETTING, load_metrics
+from focalcal.reporting.records.measurements import SETTING, load_metrics, metrics_file
 from focalcal.reporting.snapshot import LOG_LOSS
 from focalcal.reporting.statistics.comparisons import compare_methods, paired_scores
 from focalcal.reporting.statistics.tests import Interval, PairedComparison, student_interval
@@ -83,11 +83,11 @@ class Study:
         return found[0]
 
     def fts_against_ts(self, score: str, families: Sequence[str] = ()) -> PairedComparison | None:
-        """Return FTS against TS over all runs, or those of some families of losses, from metrics.csv.
+        """Return FTS against TS over all runs, or those of some families of losses.
 
         Both were chosen by the score that they are measured by.
         """
-        frame = _read_metrics(self.folder / "tables" / "metrics.csv")
+        frame = _read_metrics(metrics_file(self.folder))
         if families:
             frame = frame[frame["loss"].map(loss_family).isin(families)]
         return compare_methods(frame, ("fts", score), ("ts", score), score)
@@ -104,7 +104,7 @@ class Study:
 
         Both were chosen by the score that they are measured by; scores are means over seeds.
         """
-        frame = _read_metrics(self.folder / "tables" / "metrics.csv")
+        frame = _read_metrics(metrics_file(self.folder))
         frame = frame[(frame["dataset"] == dataset) & (frame["loss"].isin(losses) | (not losses))]
         scores = paired_scores(frame, [(method, score) for method in pair], score)
         gaps = (scores[pair[0]] - scores[pair[1]]).groupby(level=SETTING).mean().to_numpy()

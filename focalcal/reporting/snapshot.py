@@ -3,6 +3,7 @@
 It has the layout of a results folder, so `workflow_scripts.compare` accepts it.
 """
 
+import gzip
 import shutil
 import tempfile
 from pathlib import Path
@@ -13,16 +14,18 @@ from focalcal.common.errors import UserError
 from focalcal.common.io import read_json, write_json
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
-from focalcal.reporting.records.measurements import load_metrics
+from focalcal.reporting.records.measurements import load_metrics, metrics_file
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.images import reduced_png
 from focalcal.reporting.statistics.families import LEADING
 from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 
-RECORDS = ("metrics.csv", "runs.csv", "claims.csv", "claims.md")
-OF_RUNS = ("metrics", "runs", "scores", "debiased", "samples", "bound_hits")
+RECORDS = ("runs.csv", "claims.csv", "claims.md")
+OF_RUNS = ("runs", "debiased", "samples", "bound_hits")
 """Tables with one row per run, or more."""
+LEFT_OUT = "scores"
+"""A table of what metrics.csv.gz has."""
 LOG_LOSS = "log_loss.csv.gz"
 FIGURES = ("forest", "calibration_error", "critical_difference")
 DATASET_MODEL_FIGURES = ("reliability", "temperature", "relation", "training")
@@ -62,7 +65,9 @@ def _fill(target: Path, results: Path, *, runs: bool) -> None:
     shown = {"", *(f"{run.dataset}/{run.model}" for run in grid if runs and run.imported is None)}
     tables = layout.products("table", stage="reporting")
     names = ["config.json", *(f"tables/{name}" for name in RECORDS)]
-    names += [f"tables/{made.name}.{suffix}" for made in tables for suffix in ("csv", "md")]
+    names += [
+        f"tables/{made.name}.{suffix}" for made in tables if made.name != LEFT_OUT for suffix in ("csv", "md")
+    ]
     for name in names:
         if runs or Path(name).stem not in OF_RUNS:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -73,10 +78,13 @@ def _fill(target: Path, results: Path, *, runs: bool) -> None:
             path = target / f"{stem}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(reduced_png(results / f"{stem}.png"))
+    metrics = metrics_file(results)
     if runs:
         _write_summaries(target, results)
+        packed = gzip.compress(metrics.read_bytes(), mtime=0)
+        (target / "tables" / f"{metrics.name}.gz").write_bytes(packed)
     else:
-        _write_log_loss(target / LOG_LOSS, load_metrics(results / "tables" / "metrics.csv"))
+        _write_log_loss(target / LOG_LOSS, load_metrics(metrics))
     costs = pd.DataFrame(read_costs(results / "benchmarks")).round({"seconds": 2})
     costs.to_csv(target / "costs.csv", index=False, lineterminator="\n")
 

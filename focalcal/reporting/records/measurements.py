@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,13 @@ def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
             na_values={"gamma": [""], "temperature": [""], "value": ["", "nan"]},
         )
         return check_metrics(frame)
+
+
+def metrics_file(results: Path) -> Path:
+    """Return metrics.csv of a results folder, or its compressed form in a snapshot."""
+    plain = results / "tables" / "metrics.csv"
+    packed = plain.with_name("metrics.csv.gz")
+    return packed if packed.is_file() else plain
 
 
 def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from focalcal.reporting.records.measurements import load_metrics
+from focalcal.reporting.records.measurements import load_metrics, metrics_file
 from focalcal.reporting.text import format_number
 from focalcal.workflow.grid import build_grid
 from tests.project import ROOT, merged_config
@@ -66,7 +66,7 @@ def test_every_run_of_the_configuration_succeeded_with_the_same_code(dataset):
     ]
     assert {record["status"] for record in records} == {"ok"}
     assert len({json.dumps(record["provenance"]["code"]) for record in records}) == 1
-    scores = load_metrics(REFERENCE / dataset / "tables" / "metrics.csv")
+    scores = load_metrics(metrics_file(REFERENCE / dataset))
     assert len(scores[["loss", "seed"]].drop_duplicates()) == len(records)
 
 

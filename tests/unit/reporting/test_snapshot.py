@@ -1,4 +1,5 @@
 import csv
+import gzip
 import json
 
 import pandas as pd
@@ -44,7 +45,10 @@ def test_a_snapshot_can_be_compared_with_what_it_was_taken_of(results, tmp_path)
     target = tmp_path / "docs" / "taken"
     snapshot.write_snapshot(results, target)
     assert compare_folders(target, results).count("The same") == 5
-    assert (target / "tables/metrics.csv").read_bytes() == (results / "tables/metrics.csv").read_bytes()
+    assert (
+        gzip.decompress((target / "tables/metrics.csv.gz").read_bytes())
+        == (results / "tables/metrics.csv").read_bytes()
+    )
     assert [path.name for path in target.parent.iterdir()] == ["taken"]
 
 
