@@ -8,7 +8,7 @@ from pathlib import Path
 
 from focalcal.common.io import write_text
 from focalcal.reporting.api_page import api_page
-from focalcal.reporting.findings import finding_pages, write_effects_figure
+from focalcal.reporting.findings import finding_pages, write_figures
 from focalcal.reporting.reference_pages import configuration_page, names_page, rules_page
 from focalcal.workflow.provenance import ROOT
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         write_text(folder / f"{name}.md", page())
     for name, text in finding_pages(STUDIES).items():
         write_text(folder / STUDIES.name / name, text)
-    write_effects_figure(STUDIES, folder / STUDIES.name / "figures" / "when-fts-pays.png")
+    write_figures(STUDIES, folder / STUDIES.name / "figures")
 
 
 if __name__ == "__main__":

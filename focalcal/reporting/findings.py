@@ -82,6 +82,20 @@ class Study:
             raise ContradictedError(f"{self.folder.name}/{table}: {len(found)} rows with {where}, not one")
         return found[0]
 
+    def effects(self) -> dict[str, pd.DataFrame]:
+        """Return what FTS does to TS by training loss, for each origin of its networks, with a heading."""
+        effects = pd.DataFrame(self.rows("when_fts_pays"))
+        return {self.heading(origin): rows for origin, rows in effects.groupby("origin", sort=False)}
+
+    def overviews(self) -> dict[str, pd.DataFrame]:
+        """Return the scores by training loss, for each dataset, with a heading."""
+        overview = pd.DataFrame(self.rows("overview"))
+        by_dataset = {
+            load_entry(dataset)["title"].partition(":")[0]: rows
+            for dataset, rows in overview.groupby("dataset", sort=False)
+        }
+        return by_dataset if len(by_dataset) > 1 else {self.facts["title"]: overview}
+
     def fts_against_ts(self, score: str, families: Sequence[str] = ()) -> PairedComparison | None:
         """Return FTS against TS over all runs, or those of some families of losses.
 
@@ -192,19 +206,18 @@ def read_studies(folder: Path) -> dict[str, Study]:
     return {name: Study(folder / name, about) for name, about in facts.items()}
 
 
-def write_effects_figure(folder: Path, target: Path) -> None:
-    """Draw FTS minus TS by study and training loss; studies of single tables have no common scale."""
-    from focalcal.reporting.figures import style  # noqa: PLC0415  pages need no figures
-    from focalcal.reporting.figures.studies import studies_figure  # noqa: PLC0415
+def write_figures(folder: Path, target: Path) -> None:
+    """Draw the figures of the pages into `target`, each about the studies that name it."""
+    from focalcal.reporting.figures import studies, style  # noqa: PLC0415  pages need no figures
 
-    shown = [study for study in read_studies(folder).values() if study.facts.get("in_figure")]
-    effects = {
-        study.heading(origin): rows
-        for study in shown
-        for origin, rows in pd.DataFrame(study.rows("when_fts_pays")).groupby("origin", sort=False)
-    }
-    with style.house_style():
-        style.write_figure(studies_figure(effects), [target])
+    for name, (panels_of, draw) in {
+        "when-fts-pays": (Study.effects, studies.effects_figure),
+        "focal-training": (Study.overviews, studies.training_figure),
+    }.items():
+        shown = [study for study in read_studies(folder).values() if name in study.facts.get("figures", ())]
+        tables = {title: rows for study in shown for title, rows in panels_of(study).items()}
+        with style.house_style():
+            style.write_figure(draw(tables), [target / f"{name}.png"])
 
 
 def finding_pages(folder: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""FTS minus TS by study and family of training losses, from the tables of several studies."""
+"""Figures across studies, from their tables: FTS against TS, and what training losses do to the ECE."""
 
 from collections.abc import Mapping
 
@@ -7,12 +7,22 @@ from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.figures.forest import SHOWN_METRICS, Difference, ForestRow, draw_forest
-from focalcal.reporting.figures.style import BLUE, Style
+from focalcal.reporting.figures.style import (
+    BLUE,
+    GREY,
+    Style,
+    legend_below,
+    method_handles,
+    method_style,
+    panels,
+    plain_log,
+)
+from focalcal.training.appearance import loss_label, loss_order
 
 STYLE_OF_FAMILIES = Style(BLUE, "o")
 
 
-def studies_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
+def effects_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
     """Return the effects of `when_fts_pays`, by the title of a study: log-loss to the left, ECE to the right.
 
     Fits are those chosen by the score itself; a filled point has a verdict.
@@ -21,6 +31,28 @@ def studies_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
         title: _family_rows(rows[rows["metric"] == rows["criterion"]]) for title, rows in effects.items()
     }
     return draw_forest(groups, {metric: f"{METRICS[metric].name}, chosen by it" for metric in SHOWN_METRICS})
+
+
+def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
+    """Return the ECE as trained and after TS by training loss, one panel per table, on a common axis."""
+    losses = sorted({loss for rows in overviews.values() for loss in rows["loss"]}, key=loss_order)
+    places = {loss: place for place, loss in enumerate(losses)}
+    height = 0.24 * len(losses) + 0.7
+    drawn, axes = panels(len(overviews), width=3.3, height=height, columns=2, sharex=True, sharey=True)
+    for axis, (title, rows) in zip(axes, overviews.items(), strict=True):
+        heights = rows["loss"].map(places)
+        scores = {method: 100 * rows[f"ece_{method}_mean"].astype(float) for method in ("ts", "none")}
+        axis.hlines(heights, scores["ts"], scores["none"], color=GREY, linewidth=0.8, zorder=1)
+        for method, values in scores.items():
+            axis.plot(values, heights, **method_style(method).options(linestyle=""))
+        axis.set_title(title)
+        axis.grid(visible=False, axis="y")
+        axis.set_xlabel(f"test {METRICS['ece'].inline}")
+        plain_log(axis, "x")
+    axes[0].set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
+    axes[0].set_ylim(len(losses) - 0.4, -0.6)
+    legend_below(drawn, method_handles(["none", "ts"]))
+    return drawn
 
 
 def _family_rows(effects: pd.DataFrame) -> list[ForestRow]:
