@@ -78,6 +78,12 @@ FAMILY_STYLES = (
     LossStyle("purple", "h", "--"),
     LossStyle("yellow", "*", "-."),
     LossStyle("grey", "d", ":"),
+    LossStyle("vermilion", "v", "-."),
+    LossStyle("green", "<", ":"),
+    LossStyle("orange", ">", "--"),
+    LossStyle("purple", "^", "-."),
+    LossStyle("yellow", "p", ":"),
+    LossStyle("grey", "8", "--"),
 )
 """Styles of all other losses, in order of appearance."""
 

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import (
     BLACK,
+    COLUMNS,
     GREY,
     Style,
     legend_below,
@@ -31,6 +32,8 @@ from focalcal.reporting.statistics import comparisons
 from focalcal.reporting.text import MINUS, natural_order
 from focalcal.training.appearance import loss_label, loss_order
 
+LOSS_INCHES = (0.36, 0.7)
+"""Least and greatest height of a loss with all its calibrators."""
 WIDTH = 0.8
 """Part of a row's height that its points take, as seaborn's strips do."""
 PAPERS = {"K24": "*", "M20": "o"}
@@ -169,16 +172,19 @@ def panels_by_loss(
 ) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
     """Return a figure of column `value`, and the axis and rows of each dataset and model.
 
-    Each panel has one row per loss; the options are those of `points_by_method`.
+    Each panel has one line per loss, as tall as those beside it; the options are those of `points_by_method`.
     """
     groups = by_dataset_model(rows)
-    tallest = max(here["loss"].nunique() for here in groups.values())
-    height = 0.9 + tallest * max(0.36, 0.08 * len(methods_in(rows)))
-    drawn, axes = panels(len(groups), width=3.7 if len(groups) > 1 else 6.4, height=height)
-    for axis, (dataset_model, here) in zip(axes, groups.items(), strict=True):
+    counts = [here["loss"].nunique() for here in groups.values()]
+    most = [max(counts[i - i % COLUMNS :][:COLUMNS]) for i in range(len(counts))]
+    inches = min(max(LOSS_INCHES[0], 0.08 * len(methods_in(rows))), LOSS_INCHES[1])
+    heights = [0.9 + inches * count for count in most]
+    drawn, axes = panels(len(groups), width=3.7 if len(groups) > 1 else 6.4, height=heights)
+    for axis, count, (dataset_model, here) in zip(axes, most, groups.items(), strict=True):
         losses = sorted(set(here["loss"]), key=loss_order)
         points_by_method(axis, here, y="loss", order=losses, capsize=0.1, **options)
         axis.set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
+        axis.set_ylim(count - 0.5, -0.5)
         seeds = here.groupby(["loss", "method"]).size()
         axis.set(title=setting_title(dataset_model, seeds), xlabel=label, ylabel="")
     return drawn, list(zip(axes, groups.values(), strict=True))

@@ -55,6 +55,8 @@ PUBLISHED = {
 }
 """How a printed value is drawn beside ours."""
 DPI = 150
+COLUMNS = 3
+"""Panels side by side."""
 NAME_INCHES = 1.2
 """Width of a column of a legend."""
 STYLE = {
@@ -145,13 +147,21 @@ def setting_title(dataset_model: str, seeds: Iterable[int]) -> str:
 
 
 def panels(
-    count: int, width: float = 3.9, height: float = 3.0, columns: int = 3, **shared: object
+    count: int,
+    width: float = 3.9,
+    height: float | Sequence[float] = 3.0,
+    columns: int = COLUMNS,
+    **shared: object,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `count` axes in rows of at most `columns`, each width x height inches."""
+    """Return a figure with `count` axes in rows of at most `columns`, each width x height inches.
+
+    With a height for each, a row has that of its tallest.
+    """
     columns = min(columns, count)
-    rows = math.ceil(count / columns)
-    figure = Figure(figsize=(width * columns, height * rows + 0.3))
-    axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
+    heights = [height] * count if isinstance(height, int | float) else height
+    rows = [max(heights[start : start + columns]) for start in range(0, count, columns)]
+    figure = Figure(figsize=(width * columns, sum(rows) + 0.3))
+    axes = figure.subplots(len(rows), columns, squeeze=False, height_ratios=rows, **shared).ravel().tolist()
     for axis in axes[count:]:
         axis.remove()
     return figure, axes[:count]

@@ -2,6 +2,7 @@ import pytest
 
 from focalcal.training import appearance
 from focalcal.training.catalogue import LOSSES
+from tests.project import merged_config
 
 G = "\N{GREEK SMALL LETTER GAMMA}"
 
@@ -55,6 +56,11 @@ def test_styles_do_not_depend_on_the_order_and_are_told_apart_without_colour():
     assert len({style.marker for style in styles.values()}) == len(losses)
     shades = [styles[f"focal-{gamma}"].color for gamma in (1, 7)]
     assert shades == [appearance.GAMMA_SHADES[0], appearance.GAMMA_SHADES[-1]]
+
+
+def test_the_losses_of_a_paper_are_told_apart():
+    losses = [loss for block in merged_config("mukhoti2020-text")["runs"] for loss in block["losses"]]
+    assert len(set(appearance.loss_styles(losses).values())) == len(set(losses)) == 12
 
 
 def test_shades_are_for_focal_losses_with_a_fixed_gamma_on_hard_labels():
