@@ -49,7 +49,11 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
         own = METHODS[method].criteria
         for criterion in spec["criteria"] if own is None else own or (None,):
             calibrator = calibrator_class(method).from_context(replace(context, criterion=criterion))
-            fit = calibrator.fit_objective(objective, scored=False).to_record()
+            try:
+                fit = calibrator.fit_objective(objective, scored=False).to_record()
+            except FloatingPointError as error:  # an affine map of few samples can have no best one
+                skipped.append({"method": method, "reason": f"no fit was found: {error}"})
+                continue
             scores = scorer.all_metrics(calibrator)
             for split, values in scores.items():
                 rows.extend(score_rows(run, fit, split, values))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from focalcal.calibration.calibrators import Calibrator, load_calibrator
+from focalcal.calibration.calibrators import Calibrator, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.calibration.run import calibrate, write_calibration
@@ -45,6 +45,18 @@ def test_rows_have_the_contract_columns_and_cover_every_method_split_and_metric(
     assert {row["split"] for row in result.rows} == {"val", "test"}
     for method in METHODS:
         assert {row["metric"] for row in result.rows if row["method"] == method} >= set(list(METRICS)[:-1])
+
+
+def test_a_method_without_a_fit_is_listed_and_the_others_are_scored(monkeypatch):
+    def fail(*_):
+        raise FloatingPointError("the log-loss has no minimum")
+
+    monkeypatch.setattr(calibrator_class("ms"), "_search", fail)
+    found = calibrate(run_logits(), SPEC | {"methods": ["ts", "ms", "vs"]})
+    assert found.fits["not_applicable"] == [
+        {"method": "ms", "reason": "no fit was found: the log-loss has no minimum"}
+    ]
+    assert {row["method"] for row in found.rows} == {"ts", "vs"}
 
 
 def test_criteria_are_reported_separately_and_empty_where_nothing_is_fitted(result):
