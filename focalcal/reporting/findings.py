@@ -149,6 +149,11 @@ class Study:
         """Return the median speed of its trainings."""
         return float(pd.Series([run["images_per_second"] for run in self.runs]).median())
 
+    def kept_epochs(self, dataset: str, loss: str) -> list[int]:
+        """Return the epoch that each run with a loss kept, by seed."""
+        paths = sorted(self.folder.glob(f"runs/{dataset}/*/{loss}/*/run.json"))
+        return [read_json(path)["kept_epoch"] for path in paths]
+
     def seconds(self, rule: str | None = None) -> float:
         """Return the job time of one rule, or of all."""
         costs = pd.read_csv(self.folder / "costs.csv").set_index("rule")["seconds"]

@@ -30,8 +30,8 @@ LOG_LOSS = "log_loss.csv.gz"
 FIGURES = ("forest", "calibration_error", "critical_difference")
 DATASET_MODEL_FIGURES = ("reliability", "temperature", "relation", "training")
 SUMMARY = (
-    *("status", "message", "seed", "device", "threads", "epochs", "parameters", "images_per_second"),
-    *("wall_seconds", "final", "data_checksum"),
+    *("status", "message", "seed", "device", "threads", "epochs", "kept_epoch", "parameters"),
+    *("images_per_second", "wall_seconds", "final", "data_checksum"),
 )
 ORIGIN = ("git_commit", "python", "packages", "code")
 """What a run's summary keeps of its provenance: not the machine it ran on."""

@@ -34,22 +34,22 @@ def effects_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
-    """Return the ECE as trained and after TS by training loss, one panel per table, on a common axis."""
-    losses = sorted({loss for rows in overviews.values() for loss in rows["loss"]}, key=loss_order)
-    places = {loss: place for place, loss in enumerate(losses)}
+    """Return the ECE as trained and after TS, one panel per table, by the training losses common to all."""
+    losses = sorted(set.intersection(*(set(rows["loss"]) for rows in overviews.values())), key=loss_order)
     height = 0.24 * len(losses) + 0.7
     drawn, axes = panels(len(overviews), width=3.3, height=height, columns=2, sharex=True, sharey=True)
+    places = range(len(losses))
     for axis, (title, rows) in zip(axes, overviews.items(), strict=True):
-        heights = rows["loss"].map(places)
-        scores = {method: 100 * rows[f"ece_{method}_mean"].astype(float) for method in ("ts", "none")}
-        axis.hlines(heights, scores["ts"], scores["none"], color=GREY, linewidth=0.8, zorder=1)
+        shown = rows.set_index("loss").loc[losses]
+        scores = {method: 100 * shown[f"ece_{method}_mean"].astype(float) for method in ("ts", "none")}
+        axis.hlines(places, scores["ts"], scores["none"], color=GREY, linewidth=0.8, zorder=1)
         for method, values in scores.items():
-            axis.plot(values, heights, **method_style(method).options(linestyle=""))
+            axis.plot(values, places, **method_style(method).options(linestyle=""))
         axis.set_title(title)
         axis.grid(visible=False, axis="y")
         axis.set_xlabel(f"test {METRICS['ece'].inline}")
         plain_log(axis, "x")
-    axes[0].set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
+    axes[0].set_yticks(places, [loss_label(loss) for loss in losses])
     axes[0].set_ylim(len(losses) - 0.4, -0.6)
     legend_below(drawn, method_handles(["none", "ts"]))
     return drawn

@@ -52,6 +52,23 @@ def test_the_readme_says_what_published_networks_show():
     ) in finding
 
 
+def test_the_readme_sets_the_texts_beside_the_printed_numbers():
+    cells = pd.read_csv(REFERENCE / "mukhoti2020-text" / "tables" / "m20_ece.csv")
+    cells = cells.set_index(["dataset", "source"])[["ce_pre_mean", "ce_post_temperature"]]
+
+    def numbers(dataset, source):
+        ece, temperature = cells.loc[dataset, source]
+        return format_number(100 * ece, 1), format_number(temperature, 1)
+
+    finding = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    for words, dataset, name in (
+        ("ECE of {} % and need T = {}", "20newsgroups", "20 Newsgroups"),
+        ("{} % and {}", "sst-binary", "SST"),
+    ):
+        ours, printed = words.format(*numbers(dataset, "ours")), "{} %, {}".format(*numbers(dataset, "M20"))
+        assert f"{ours} on {name} (printed: {printed})" in finding
+
+
 @pytest.mark.parametrize("dataset", CONFIGS)
 def test_every_run_of_the_configuration_succeeded_with_the_same_code(dataset):
     config = json.loads((REFERENCE / dataset / "config.json").read_text("utf-8"))
