@@ -14,7 +14,7 @@ from focalcal.common.errors import UserError
 from focalcal.common.io import read_json, write_json
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
-from focalcal.reporting.records.measurements import load_metrics, metrics_file
+from focalcal.reporting.records.measurements import load_metrics
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.images import reduced_png
 from focalcal.reporting.statistics.families import LEADING
@@ -78,7 +78,7 @@ def _fill(target: Path, results: Path, *, runs: bool) -> None:
             path = target / f"{stem}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(reduced_png(results / f"{stem}.png"))
-    metrics = metrics_file(results)
+    metrics = results / "tables" / "metrics.csv"
     if runs:
         _write_summaries(target, results)
         packed = gzip.compress(metrics.read_bytes(), mtime=0)

@@ -28,7 +28,7 @@ def effects_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
     Fits are those chosen by the score itself; a filled point has a verdict.
     """
     groups = {
-        title: _family_rows(rows[rows["metric"] == rows["criterion"]]) for title, rows in effects.items()
+        title: _forest_rows(rows[rows["metric"] == rows["criterion"]]) for title, rows in effects.items()
     }
     return draw_forest(groups, {metric: f"{METRICS[metric].name}, chosen by it" for metric in SHOWN_METRICS})
 
@@ -38,10 +38,10 @@ def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
     losses = sorted(set.intersection(*(set(rows["loss"]) for rows in overviews.values())), key=loss_order)
     height = 0.24 * len(losses) + 0.7
     drawn, axes = panels(len(overviews), width=3.3, height=height, columns=2, sharex=True, sharey=True)
-    places = range(len(losses))
+    places, factor = range(len(losses)), METRICS["ece"].factor
     for axis, (title, rows) in zip(axes, overviews.items(), strict=True):
         shown = rows.set_index("loss").loc[losses]
-        scores = {method: 100 * shown[f"ece_{method}_mean"].astype(float) for method in ("ts", "none")}
+        scores = {method: factor * shown[f"ece_{method}_mean"].astype(float) for method in ("ts", "none")}
         axis.hlines(places, scores["ts"], scores["none"], color=GREY, linewidth=0.8, zorder=1)
         for method, values in scores.items():
             axis.plot(values, places, **method_style(method).options(linestyle=""))
@@ -55,7 +55,7 @@ def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
     return drawn
 
 
-def _family_rows(effects: pd.DataFrame) -> list[ForestRow]:
+def _forest_rows(effects: pd.DataFrame) -> list[ForestRow]:
     found = {
         (row.family, row.metric): Difference(
             row.interval_low, row.difference_mean, row.interval_high, row.verdict
