@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.calibrators import Calibrator
 from focalcal.calibration.objective import Objective
+from focalcal.calibration.search import NoMinimumError
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import row_blocks
 
@@ -195,8 +196,8 @@ def fit_coefficients(
 
     `start`, `penalty` and `centre` have the shape (k, f) of the coefficients. The shape parameters of the
     loss (s,) are fitted with them, within their bounds, without a penalty. The steps are taken in
-    `coordinates`, by default those `whitening` the Hessian at the start. Raise FloatingPointError if they do
-    not converge.
+    `coordinates`, by default those `whitening` the Hessian at the start. Raise NoMinimumError if they do not
+    converge.
     """
     from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
 
@@ -240,7 +241,7 @@ def fit_coefficients(
         )
     # Status 2 is a line search that rounding ended, which happens at the minimum.
     if found.status == 1:
-        raise FloatingPointError(f"the log-loss has no minimum within {LARGEST_STEP_COUNT} steps of L-BFGS")
+        raise NoMinimumError(f"the log-loss has no minimum within {LARGEST_STEP_COUNT} steps of L-BFGS")
     return Solution(*unpacked(found.x), int(found.nfev))
 
 

@@ -14,7 +14,7 @@ from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.metrics import metric_value
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.predictions import Predictions
-from focalcal.calibration.search import temperature_grid
+from focalcal.calibration.search import NoMinimumError, temperature_grid
 from focalcal.calibration.tidy import COLUMNS, score_rows
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import atomic_output, write_json
@@ -51,7 +51,7 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
             calibrator = calibrator_class(method).from_context(replace(context, criterion=criterion))
             try:
                 fit = calibrator.fit_objective(objective, scored=False).to_record()
-            except FloatingPointError as error:  # an affine map of few samples can have no best one
+            except NoMinimumError as error:
                 skipped.append({"method": method, "reason": f"no fit was found: {error}"})
                 continue
             scores = scorer.all_metrics(calibrator)

@@ -21,6 +21,10 @@ LOG_TEMPERATURE_ERROR = 1e-8
 """How closely `best_temperature` finds log T: a minimum cannot be seen more closely in rounded values."""
 
 
+class NoMinimumError(FloatingPointError):
+    """A calibrator has no fit: its criterion has no minimum, as that of a matrix for few samples may not."""
+
+
 @dataclass(frozen=True)
 class Fit:
     """The result of fitting a calibrator to validation data."""

@@ -9,7 +9,7 @@ from focalcal.calibration.calibrators import Calibrator, calibrator_class, load_
 from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.calibration.run import calibrate, write_calibration
-from focalcal.calibration.search import Fit
+from focalcal.calibration.search import Fit, NoMinimumError
 from focalcal.calibration.tidy import COLUMNS
 from tests.unit.calibration.logit_sets import brute_force, like_a_network
 from workflow_scripts import calibrate as calibrate_script
@@ -49,7 +49,7 @@ def test_rows_have_the_contract_columns_and_cover_every_method_split_and_metric(
 
 def test_a_method_without_a_fit_is_listed_and_the_others_are_scored(monkeypatch):
     def fail(*_):
-        raise FloatingPointError("the log-loss has no minimum")
+        raise NoMinimumError("the log-loss has no minimum")
 
     monkeypatch.setattr(calibrator_class("ms"), "_search", fail)
     found = calibrate(run_logits(), SPEC | {"methods": ["ts", "ms", "vs"]})
