@@ -24,7 +24,7 @@ from focalcal.training.batches import EpochDraw, training_batches
 from focalcal.training.devices import configure_torch
 from focalcal.training.loop import Trainer
 from focalcal.training.models.build import initial_model
-from focalcal.training.models.text_models import TreeLSTM
+from focalcal.training.models.tree_lstm import TreeLSTM
 from focalcal.training.optimizers import make_optimizer
 from focalcal.training.recipes import Recipe, RunSpec, recipe_from_dict
 from focalcal.training.residents import resident_split

@@ -1,4 +1,4 @@
-"""Batches of texts, as groups of similar length, and of trees, level by level across sentences."""
+"""Batches of texts, one after the other, and of trees, level by level across sentences."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,17 @@ from torch import Tensor
 from focalcal.data.prepared import PreparedData
 from focalcal.training.batches import Batch, ResidentSplit
 
-GROUP_SIZE = 8
-"""Texts padded to a common length; postings differ so much that a whole batch would be mostly padding."""
-
 
 @dataclass(frozen=True)
-class TextGroups:
-    """The texts of a batch in groups of similar length."""
+class Texts:
+    """The texts of a batch, one after the other."""
 
-    groups: tuple[Tensor, ...]
-    """int32 (m, length of the longest), right-aligned after zeros."""
-    order: Tensor
-    """int64 (n,): row i of the groups, one after the other, is sample order[i] of the batch."""
+    words: Tensor
+    """int32 (words,), the numbers of all words."""
+    lengths: Tensor
+    """int64 (n,), in the CPU's memory."""
+    width: int
+    """The length that a text of the dataset can have."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class ResidentTexts(ResidentSplit):
     numbers: Tensor
     """int32 (n, m)."""
     lengths: Tensor
-    """int64 (n,), in the CPU's memory, where groups are formed."""
+    """int64 (n,), in the CPU's memory."""
     labels: Tensor
 
     @classmethod
@@ -41,16 +40,10 @@ class ResidentTexts(ResidentSplit):
         return cls(numbers.to(device), lengths, torch.from_numpy(data.labels[indices]).to(device))
 
     def batch(self, chosen: Tensor) -> Batch:
-        """Return the texts `chosen`, sorted into groups of similar length."""
-        lengths, order = self.lengths[chosen.cpu()].sort(stable=True)
-        longest = [int(part[-1]) for part in lengths.split(GROUP_SIZE)]
-        order = order.to(chosen.device)
-        width = self.numbers.shape[1]
-        groups = tuple(
-            self.numbers[part, width - max(length, 1) :]
-            for part, length in zip(chosen[order].split(GROUP_SIZE), longest, strict=True)
-        )
-        return Batch(TextGroups(groups, order), self.labels[chosen])
+        """Return the texts `chosen` without their padding."""
+        numbers = self.numbers[chosen]
+        texts = Texts(numbers[numbers != 0], self.lengths[chosen.cpu()], numbers.shape[1])
+        return Batch(texts, self.labels[chosen])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from torch import nn
 from focalcal.data.prepared import PreparedData
 from focalcal.training import catalogue
 from focalcal.training.models.extension_models import own_model
-from focalcal.training.models.text_models import GlobalPoolingCNN, TreeLSTM
+from focalcal.training.models.gp_cnn import GlobalPoolingCNN
+from focalcal.training.models.tree_lstm import TreeLSTM
 from focalcal.training.recipes import RunSpec
 
 MLP_WIDTH = 256

@@ -5,7 +5,9 @@ from torch import nn
 
 from focalcal.common.errors import UserError
 from focalcal.training.models.build import build_model, word_vectors
+from focalcal.training.models.tree_lstm import Dropout
 from focalcal.training.residents import resident_split
+from focalcal.training.text_batches import Texts
 from tests.unit.training import made_texts
 
 CPU = torch.device("cpu")
@@ -47,46 +49,88 @@ def test_models_refuse_other_inputs(model, shape, vocabulary, message):
         build_model(model, shape, 3, vocabulary)
 
 
-def test_texts_are_grouped_by_length_and_return_in_order():
+def test_a_batch_has_its_texts_one_after_the_other():
     data = made_texts.texts(count=90)
     split = resident_split(data, data.train_indices, CPU)
     chosen = torch.arange(60, 10, -1)
     batch = split.batch(chosen)
     assert torch.equal(batch.labels, split.labels[chosen])
-    rows = [row[row > 0].tolist() for group in batch.inputs.groups for row in group]
-    wanted = [data.inputs[data.train_indices[i]] for i in chosen[batch.inputs.order].tolist()]
-    assert rows == [row[row > 0].tolist() for row in wanted]
-    lengths = [len(row) for row in rows]
-    assert lengths == sorted(lengths)
-    assert [group.shape[1] for group in batch.inputs.groups] == [
-        max([*lengths[i : i + 8], 1]) for i in range(0, 50, 8)
-    ]
+    rows = [data.inputs[data.train_indices[i]] for i in chosen.tolist()]
+    found = batch.inputs.words.split(batch.inputs.lengths.tolist())
+    assert [text.tolist() for text in found] == [row[row > 0].tolist() for row in rows]
+    assert batch.inputs.width == 40
 
 
-def padded_to_the_end(model, numbers):
-    """Return the pooled features of texts padded to 1,000 words."""
-    vectors = model.embedding(nn.functional.pad(numbers, (max(1000 - numbers.shape[1], 0), 0)))
-    features = vectors.transpose(1, 2)[:, :, None]
+def padded_to_the_end(model, texts):
+    """Return the pooled features of texts that are padded, with PyTorch's layers."""
+    total, words = max(texts.width, 1000), texts.words.split(texts.lengths.tolist())
+    numbers = torch.stack([nn.functional.pad(text, (total - len(text), 0)) for text in words])
+    features = model.embedding(numbers).transpose(1, 2)
     for convolution in model.convolutions[:-1]:
-        features = torch.relu(nn.functional.max_pool2d(convolution(features), (1, 5)))
-    return torch.relu(model.convolutions[-1](features)).amax(dim=(2, 3))
+        features = torch.relu(nn.functional.max_pool1d(convolution(features), 5))
+    return torch.relu(model.convolutions[-1](features)).amax(dim=2)
 
 
-@pytest.mark.parametrize("length", [*range(1, 31), 130, 851, 852, *range(985, 1002), 1203])
-def test_few_columns_of_padding_stand_for_all(length):
+def texts_of(*lengths, width=1000):
+    return Texts(torch.randint(1, 50, (sum(lengths),)), torch.tensor(lengths), width)
+
+
+def features_and_gradients(model, features):
+    torch.manual_seed(1)
+    weights = torch.randn(features.shape, dtype=features.dtype)
+    parameters = [model.embedding.weight, *model.convolutions.parameters()]
+    gradients = torch.autograd.grad((features * weights).sum(), parameters)
+    return [features.detach(), *(gradient.to_dense() for gradient in gradients)]
+
+
+@pytest.mark.parametrize("length", [*range(31), 130, 851, 852, *range(985, 1001)])
+@pytest.mark.parametrize("others", [(), (40, 7, 1000)], ids=["alone", "among others"])
+def test_few_rows_of_padding_stand_for_all(length, others):
     torch.manual_seed(length)
     model = build_model("gp-cnn", (1000,), 3, (50, 6)).double()
-    numbers = torch.randint(1, 50, (4, length))
-    weights = torch.randn(4, 128, dtype=torch.float64)
-
-    def features_and_gradients(features):
-        gradients = torch.autograd.grad((features * weights).sum(), model.convolutions.parameters())
-        return [features.detach(), *gradients]
-
+    texts = texts_of(*others[:1], length, *others[1:])
     found, wanted = (
-        features_and_gradients(f(model, numbers)) for f in (type(model).pooled, padded_to_the_end)
+        features_and_gradients(model, features)
+        for features in (model.pooled(texts), padded_to_the_end(model, texts))
     )
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [1001, 1203])
+def test_texts_of_a_dataset_with_longer_ones_are_padded_to_its_length(width):
+    torch.manual_seed(width)
+    model = build_model("gp-cnn", (width,), 3, (50, 6)).double()
+    texts = texts_of(width, 3, width - 100, 990, width=width)
+    found, wanted = (f(model, texts) for f in (type(model).pooled, padded_to_the_end))
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_compiled_pools_of_words_are_those_of_a_convolution():
+    """In float32, as in training, with words that occur often, never and in neighbouring pools."""
+    torch.manual_seed(0)
+    model = build_model("gp-cnn", (1000,), 3, (50, 6))
+    words = torch.randint(0, 9, (5 * 40 + 4,)).square() % 50
+    first = model.convolutions[0]
+
+    def convolved():
+        values = first(model.embedding(words).T[None])[0].T
+        return values.unflatten(0, (-1, 5)).amax(dim=1)
+
+    found, wanted = (
+        [pools.detach(), *torch.autograd.grad(pools.square().sum(), [*first.parameters()])]
+        for pools in (model.pooled_words(words), convolved())
+    )
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_dropout_keeps_the_mean_and_is_off_in_evaluation():
+    torch.manual_seed(0)
+    layer, ones = Dropout(0.2), torch.ones(100_000)
+    dropped = layer(ones)
+    assert set(dropped.tolist()) == {0.0, 1.25}
+    # Four standard deviations of a share of 100,000.
+    assert abs((dropped == 0).double().mean() - 0.2) < 4 * (0.2 * 0.8 / 100_000) ** 0.5
+    assert torch.equal(layer.eval()(ones), ones)
 
 
 def test_logits_of_texts_do_not_depend_on_their_batch():
