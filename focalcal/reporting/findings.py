@@ -16,6 +16,7 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from focalcal.calibration.catalogue import METRICS
 from focalcal.common.io import read_json
 from focalcal.data.registry import load_entry
 from focalcal.reporting.claims.evidence import NOT_RUN
@@ -24,6 +25,7 @@ from focalcal.reporting.records.measurements import SETTING, load_metrics, metri
 from focalcal.reporting.snapshot import LOG_LOSS
 from focalcal.reporting.statistics.comparisons import compare_methods, paired_scores
 from focalcal.reporting.statistics.tests import Interval, PairedComparison, student_interval
+from focalcal.reporting.tables.columns import spread_text
 from focalcal.reporting.tables.table import escape_markdown
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_family
@@ -242,6 +244,7 @@ def finding_pages(folder: Path) -> dict[str, str]:
         "fts_against": Study.fts_against_ts,
         "median": statistics.median,
         "number": format_number,
+        "over_seeds": lambda row, key: spread_text(row, key, METRICS[key.partition("_")[0]], "std"),
         "plain": escape_markdown,
         "signed": lambda value, decimals: format_number(value, decimals, signed=True),
         "percent": lambda value, decimals=1: format_number(100 * value, decimals),

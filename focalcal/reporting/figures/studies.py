@@ -34,7 +34,10 @@ def effects_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
-    """Return the ECE as trained and after TS, one panel per table, by the training losses common to all."""
+    """Return the ECE as trained and after TS, one panel per table, by the training losses common to all.
+
+    A thick line is a standard deviation over seeds to either side.
+    """
     losses = sorted(set.intersection(*(set(rows["loss"]) for rows in overviews.values())), key=loss_order)
     height = 0.24 * len(losses) + 0.7
     drawn, axes = panels(len(overviews), width=3.3, height=height, columns=2, sharex=True, sharey=True)
@@ -44,7 +47,10 @@ def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
         scores = {method: factor * shown[f"ece_{method}_mean"].astype(float) for method in ("ts", "none")}
         axis.hlines(places, scores["ts"], scores["none"], color=GREY, linewidth=0.8, zorder=1)
         for method, values in scores.items():
-            axis.plot(values, places, **method_style(method).options(linestyle=""))
+            spread = factor * shown[f"ece_{method}_std"].astype(float)
+            style = method_style(method)
+            axis.hlines(places, values - spread, values + spread, color=style.color, linewidth=2.5)
+            axis.plot(values, places, **style.options(linestyle=""))
         axis.set_title(title)
         axis.grid(visible=False, axis="y")
         axis.set_xlabel(f"test {METRICS['ece'].inline}")

@@ -101,7 +101,7 @@ class _Rows:
         padding = self.padding.clamp(max=KERNEL)
         sizes = padding + self.stored
         positions = torch.arange(int(sizes.max()) - KERNEL + 1).minimum((sizes - KERNEL)[:, None])
-        return self._places(padding, sizes), positions + _starts(sizes)[:, None]
+        return self._places(padding, sizes), positions + _first_places(sizes)[:, None]
 
     def _places(self, padding: Tensor, sizes: Tensor) -> Tensor:
         """Return the stored rows of texts, each after some padding and in a block of its size.
@@ -109,9 +109,9 @@ class _Rows:
         The last convolution reaches beyond the last block.
         """
         text = torch.arange(len(sizes)).repeat_interleave(sizes)
-        row = torch.arange(len(text)) - (_starts(sizes) + padding)[text]
+        row = torch.arange(len(text)) - (_first_places(sizes) + padding)[text]
         is_stored = (row >= 0) & (row < self.stored[text])
-        rows = torch.where(is_stored, row + _starts(self.stored + self.spare)[text], -1)
+        rows = torch.where(is_stored, row + _first_places(self.stored + self.spare)[text], -1)
         return nn.functional.pad(rows, (0, KERNEL - 1), value=-1)
 
 
@@ -120,7 +120,7 @@ def _pools(rows: Tensor) -> Tensor:
     return (rows - KERNEL + 1).clamp(min=0) // POOLING
 
 
-def _starts(sizes: Tensor) -> Tensor:
+def _first_places(sizes: Tensor) -> Tensor:
     return sizes.cumsum(0) - sizes
 
 
