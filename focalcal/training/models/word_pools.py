@@ -52,10 +52,12 @@ def _fill_pools(products, words, pools, places):
 @njit
 def _add_gradients(gradient, words, places, from_products):
     """Add each pool's gradient to the five products of which its maximum is the sum."""
+    part = np.empty(gradient.shape[1], gradient.dtype)
     for pool in range(gradient.shape[0]):
         for place in range(5):
+            for channel in range(gradient.shape[1]):
+                part[channel] = gradient[pool, channel] if places[pool, channel] == place else 0
             for tap in range(5):
                 row = from_products[words[5 * pool + place + tap], tap]
                 for channel in range(gradient.shape[1]):
-                    # Without a branch, so that it is vectorised.
-                    row[channel] += gradient[pool, channel] * (places[pool, channel] == place)
+                    row[channel] += part[channel]

@@ -105,20 +105,18 @@ def test_texts_of_a_dataset_with_longer_ones_are_padded_to_its_length(width):
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
 
 
-def test_compiled_pools_of_words_are_those_of_a_convolution():
+@pytest.mark.parametrize("way", ["compiled_pools", "convolved_pools"])
+def test_pools_of_words_are_those_of_a_convolution(way):
     """In float32, as in training, with words that occur often, never and in neighbouring pools."""
     torch.manual_seed(0)
     model = build_model("gp-cnn", (1000,), 3, (50, 6))
     words = torch.randint(0, 9, (5 * 40 + 4,)).square() % 50
     first = model.convolutions[0]
-
-    def convolved():
-        values = first(model.embedding(words).T[None])[0].T
-        return values.unflatten(0, (-1, 5)).amax(dim=1)
-
+    values = first(model.embedding(words).T[None])[0].T
+    parameters = [model.embedding.weight, *first.parameters()]
     found, wanted = (
-        [pools.detach(), *torch.autograd.grad(pools.square().sum(), [*first.parameters()])]
-        for pools in (model.pooled_words(words), convolved())
+        [pools.detach(), *(g.to_dense() for g in torch.autograd.grad(pools.square().sum(), parameters))]
+        for pools in (getattr(model, way)(words), values.unflatten(0, (-1, 5)).amax(dim=1))
     )
     torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 
