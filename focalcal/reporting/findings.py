@@ -238,7 +238,12 @@ def finding_pages(folder: Path) -> dict[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals |= {"studies": studies, "states": states, "claims": judged_claims(studies)}
+    environment.globals |= {
+        "studies": studies,
+        "states": states,
+        "claims": judged_claims(studies),
+        "commands": lambda *names: "\n".join(_command(studies[name]) for name in names),
+    }
     environment.tests["startingwith"] = str.startswith
     environment.filters |= {
         "fts_against": Study.fts_against_ts,
@@ -251,6 +256,11 @@ def finding_pages(folder: Path) -> dict[str, str]:
         "points": lambda value, decimals=2: format_number(100 * value, decimals, signed=True),
     }
     return {name: _filled(environment.get_template(name)) for name in environment.list_templates()}
+
+
+def _command(study: Study) -> str:
+    """Return how to make a study again, as an item of a list."""
+    return f"- {study.facts['title']}: `{study.facts['command']}`"
 
 
 def states(holds: bool) -> str:
