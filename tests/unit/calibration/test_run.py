@@ -113,12 +113,19 @@ def test_surfaces_are_those_of_brute_force_with_gamma_zero_first(result):
         np.testing.assert_allclose(result.surfaces[criterion], surface, atol=1e-11)
 
 
-def test_methods_that_need_a_training_gamma_are_recorded_as_not_applicable():
-    spec = {**SPEC, "run": {**RUN, "loss": "ce", "gamma": None}}
+@pytest.mark.parametrize(
+    ("loss", "reason"),
+    [
+        ("ce", "loss 'ce' is not focal loss of one known gamma"),
+        ("", "the training loss is not given; this method needs its gamma"),
+    ],
+)
+def test_methods_that_need_a_training_gamma_are_recorded_as_not_applicable(loss, reason):
+    spec = {**SPEC, "run": {**RUN, "loss": loss, "gamma": None}}
     result = calibrate(run_logits(), spec)
     skipped = {entry["method"]: entry["reason"] for entry in result.fits["not_applicable"]}
     assert set(skipped) == {name for name, method in METHODS.items() if method.needs_training_gamma}
-    assert "loss 'ce' is not focal loss of one known gamma" in skipped["psi"]
+    assert reason in skipped["psi"]
     assert not {row["method"] for row in result.rows} & set(skipped)
 
 
