@@ -27,9 +27,9 @@ class TreeLSTM(nn.Module):
     def forward(self, trees: TreeLevels) -> Tensor:
         """Return logits (nodes, K + 1) of all nodes, in the order of `trees`."""
         memory, gate = self.leaf(self.embedding(trees.words)).chunk(2, dim=1)
-        leaves = torch.cat([torch.sigmoid(gate) * torch.tanh(memory), memory], dim=1)
+        leaves = torch.sigmoid(gate) * torch.tanh(memory)
         weight = torch.cat([self.left.weight, self.right.weight], dim=1)
-        hidden = _Compose.apply(leaves, weight, self.left.bias + self.right.bias, trees)
+        hidden = _Compose.apply(leaves, memory, weight, self.left.bias + self.right.bias, trees)
         return self.classifier(self.dropout(hidden))
 
 
@@ -58,11 +58,13 @@ class _Compose(torch.autograd.Function):
 
     @staticmethod
     @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
-    def forward(ctx: FunctionCtx, leaves: Tensor, weight: Tensor, bias: Tensor, trees: TreeLevels) -> Tensor:
-        """Return hidden states (nodes, d) from those and the memories of the leaves, (leaves, 2 d)."""
-        count, first, size = trees.ends[-1], trees.ends[0], leaves.shape[1] // 2
+    def forward(
+        ctx: FunctionCtx, leaves: Tensor, memories: Tensor, weight: Tensor, bias: Tensor, trees: TreeLevels
+    ) -> Tensor:
+        """Return hidden states (nodes, d) from those and the memories of the leaves, (leaves, d) each."""
+        (first, size), count = leaves.shape, trees.ends[-1]
         hidden, memory = leaves.new_empty(count, size), leaves.new_empty(count, size)
-        hidden[:first], memory[:first] = leaves[:, :size], leaves[:, size:]
+        hidden[:first], memory[:first] = leaves, memories
         inputs = leaves.new_empty(count - first, 2 * size)
         gates = leaves.new_empty(count - first, GATES + 1, size)
         below = leaves.new_empty(count - first, 2, size)
@@ -74,13 +76,13 @@ class _Compose(torch.autograd.Function):
             *_by_level(trees, memory[first:], hidden[first:]),
             strict=True,
         )
-        for children, both, gate, i, left, right, u, o, memories, tanh, new, output in levels:
+        for children, both, gate, i, left, right, u, o, pair, tanh, new, output in levels:
             torch.index_select(hidden, 0, children.flatten(), out=both.view(-1, size))
-            torch.index_select(memory, 0, children.flatten(), out=memories.view(-1, size))
+            torch.index_select(memory, 0, children.flatten(), out=pair.view(-1, size))
             torch.addmm(bias, both, transposed, out=gate.flatten(1))
             gate[:, :3].sigmoid_()
             torch.mul(i, u.tanh_(), out=new)
-            new.addcmul_(left, memories[:, 0]).addcmul_(right, memories[:, 1])
+            new.addcmul_(left, pair[:, 0]).addcmul_(right, pair[:, 1])
             torch.mul(o.sigmoid_(), torch.tanh(new, out=tanh), out=output)
         ctx.trees = trees
         ctx.save_for_backward(weight, inputs, gates, below, squashed)
@@ -89,10 +91,10 @@ class _Compose(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     @torch.amp.custom_bwd(device_type="cuda")
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        """Return the gradients of leaves, weight and bias."""
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+        """Return the gradients of the leaves, their memories, weight and bias."""
         weight, inputs, gates, below, squashed = ctx.saved_tensors
-        trees, first, size = ctx.trees, ctx.trees.ends[0], squashed.shape[1]
+        trees, first, (count, size) = ctx.trees, ctx.trees.ends[0], squashed.shape
         i, _, _, u, o = gates.unbind(1)
         forget = gates[:, 1:3]
         # d c / d (what the gate squashes), for i, f_l, f_r and u; then d h / d c and the factor of o.
@@ -102,23 +104,32 @@ class _Compose(torch.autograd.Function):
         _tanh_backward(i, u, grad_input=factors[:, 3])
         through_memory = _tanh_backward(o, squashed)
         through_output = _sigmoid_backward(squashed, o)
-        from_hidden, from_memory = gradient.clone(), torch.zeros_like(gradient)
         from_gates = torch.empty_like(gates)
+        # What parents pass to their two children; the last row is for roots, which have no parent.
+        to_hidden, to_memory = gradient.new_zeros(2, 2 * count + 1, size)
+        row = torch.full_like(gradient[:, 0], 2 * count, dtype=torch.int64)
+        row[trees.children.flatten()] = torch.arange(2 * count, device=row.device)
+        passed = to_hidden[:-1].view(count, 2 * size), to_memory[:-1].view(count, 2, size)
         levels = zip(
-            *_by_level(trees, trees.children, from_hidden[first:], from_memory[first:], from_gates),
-            *_by_level(trees, factors, through_memory, through_output, forget),
+            *_by_level(trees, row[first:], gradient[first:], through_memory, through_output, factors),
+            *_by_level(trees, from_gates, *passed, forget),
             strict=True,
         )
-        for children, hidden, memory, gate, factor, by_memory, by_output, forgets in reversed(list(levels)):
-            memory.addcmul_(hidden, by_memory)
-            torch.mul(memory[:, None], factor, out=gate[:, :GATES])
-            torch.mul(hidden, by_output, out=gate[:, GATES])
-            # A node has one parent, so no row is written twice.
-            from_hidden.index_add_(0, children.flatten(), (gate.flatten(1) @ weight).view(-1, size))
-            from_memory.index_copy_(0, children.flatten(), (memory[:, None] * forgets).view(-1, size))
-        from_gates = from_gates.flatten(1)
-        leaves = torch.cat([from_hidden[:first], from_memory[:first]], dim=1)
-        return leaves, from_gates.T @ inputs, from_gates.sum(dim=0), None
+        for rows, given, by_memory, by_output, factor, gate, hidden, memory, forgets in reversed([*levels]):
+            from_hidden = torch.index_select(to_hidden, 0, rows).add_(given)
+            from_memory = torch.index_select(to_memory, 0, rows).addcmul_(from_hidden, by_memory)
+            torch.mul(from_memory[:, None], factor, out=gate[:, :GATES])
+            torch.mul(from_hidden, by_output, out=gate[:, GATES])
+            torch.mm(gate.flatten(1), weight, out=hidden)
+            torch.mul(from_memory[:, None], forgets, out=memory)
+        leaves, from_gates = row[:first], from_gates.flatten(1)
+        return (
+            gradient[:first] + to_hidden[leaves],
+            to_memory[leaves],
+            from_gates.T @ inputs,
+            from_gates.sum(dim=0),
+            None,
+        )
 
 
 _sigmoid_backward, _tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
