@@ -21,7 +21,7 @@ from focalcal.common.io import read_json
 from focalcal.data.registry import load_entry
 from focalcal.reporting.claims.evidence import NOT_RUN
 from focalcal.reporting.html import TEMPLATES
-from focalcal.reporting.records.measurements import SETTING, load_metrics, metrics_file
+from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, metrics_file
 from focalcal.reporting.snapshot import LOG_LOSS
 from focalcal.reporting.statistics.comparisons import compare_methods, paired_scores
 from focalcal.reporting.statistics.tests import Interval, PairedComparison, student_interval
@@ -155,6 +155,17 @@ class Study:
         """Return the epoch that each run with a loss kept, by seed."""
         paths = sorted(self.folder.glob(f"runs/{dataset}/*/{loss}/*/run.json"))
         return [read_json(path)["kept_epoch"] for path in paths]
+
+    def epoch_and_temperature(self, dataset: str) -> float:
+        """Return the rank correlation of kept epoch and T, by ECE, over the runs with focal losses."""
+        frame = _read_metrics(metrics_file(self.folder))
+        fits = frame[
+            (frame["dataset"] == dataset)
+            & frame["loss"].map(loss_family).str.startswith("Focal")
+            & (frame[["method", "criterion", "split", "metric"]] == ["ts", "ece", "test", "ece"]).all(axis=1)
+        ].sort_values(RUN)
+        epochs = [epoch for loss in fits["loss"].unique() for epoch in self.kept_epochs(dataset, loss)]
+        return float(fits["temperature"].corr(pd.Series(epochs, index=fits.index), method="spearman"))
 
     def seconds(self, rule: str | None = None) -> float:
         """Return the job time of one rule, or of all."""

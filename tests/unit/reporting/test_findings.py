@@ -90,6 +90,20 @@ def test_two_calibrators_are_compared_over_settings(tmp_path):
     assert study.fts_against_ts("nll", ["Brier"]).runs == 1
 
 
+def test_kept_epochs_are_set_against_temperatures_run_by_run(tmp_path):
+    temperatures = {("ce", 1): 3.0, ("focal-1", 1): 1.5, ("focal-1", 2): 0.7, ("flsd-53", 1): 2.0}
+    rows = [
+        f"d,m,{loss},{seed},ts,ece,0,{value},test,ece,0.1\n" for (loss, seed), value in temperatures.items()
+    ]
+    others = "d,m,focal-1,1,ts,nll,0,9,test,ece,0.1\nd,m,focal-1,1,none,,0,9,test,ece,0.1\n"
+    study = make_study(tmp_path, "a", {"metrics": METRICS_HEAD + "".join(rows) + others})
+    for (loss, seed), epoch in zip(temperatures, (1, 20, 5, 30), strict=True):
+        path = study.folder / "runs" / "d" / "m" / loss / f"seed{seed}" / "run.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(f'{{"kept_epoch": {epoch}}}')
+    assert study.epoch_and_temperature("d") == pytest.approx(1.0)
+
+
 def test_the_ece_of_a_perfect_model_is_a_mean_over_a_family(tmp_path):
     rows = "dataset,loss,ece_perfect_mean\nd,focal-1,0.01\nd,focal-2,0.03\ne,focal-1,0.05\nd,ce,\n"
     study = make_study(tmp_path, "a", {"overview": rows}, title="A", origins={"imported logits": "d"})
