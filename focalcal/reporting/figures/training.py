@@ -138,7 +138,8 @@ def training_errors(sources: Sources) -> Figure:
     top = 1.05 * held[held.index > STEEP_START * held.index.max()].max().max()
     drawn, axes = panels(len(styles), width=2.6, height=2.1, sharey=True)
     for axis, (loss, style) in zip(axes, styles.items(), strict=True):
-        axis.plot(held, color=FAINT, linewidth=0.7)
+        for other in held:
+            axis.plot(held[other].dropna(), color=FAINT, linewidth=0.7)
         epoch_line(axis, trained[loss], Style(style.color, "", ":"))
         epoch_line(axis, held[loss], Style(style.color, ""))
         axis.set(title=loss_label(loss), ylim=(0, top))
@@ -155,20 +156,21 @@ def read_histories(sources: Sources) -> pd.DataFrame | None:
 
 
 def held_out(runs: pd.DataFrame) -> str:
-    """Return the split that every epoch was measured on: test where the recipe says so, else val."""
-    return "test" if runs["test_error"].notna().all() else "val"
+    """Return the held-out split to show: test if it was measured whenever validation was, else val."""
+    return "test" if runs["test_error"].notna().equals(runs["val_error"].notna()) else "val"
 
 
 def means_by_epoch(runs: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return a column's means over seeds, one row per epoch, one column per loss.
 
-    NaN where no run has such a sample.
+    NaN where no run was evaluated or has such a sample.
     """
     return runs.pivot_table(column, index="epoch", columns="loss", dropna=False)
 
 
 def epoch_line(axis: Axes, values: pd.Series, style: Style, label: str | None = None) -> None:
-    """Draw values by epoch, with a few markers."""
+    """Draw the measured values by epoch, with a few markers."""
+    values = values.dropna()
     look = style.options(linewidth=1.3, markersize=4, markeredgewidth=0, label=label)
     axis.plot(values, markevery=max(1, len(values) // 6), **look)
     axis.set_xlabel("epoch")

@@ -384,7 +384,7 @@ QUANTILES = {
 }
 
 
-def write_trained(tmp_path, run, snapshots, epochs=3, test=np.nan, norms=True):
+def write_trained(tmp_path, run, snapshots, epochs=3, test=np.nan, norms=True, evaluate_every=1):
     folder = tmp_path / "runs" / run["path"]
     folder.mkdir(parents=True)
     groups = ("", "_correct", "_incorrect")
@@ -393,7 +393,10 @@ def write_trained(tmp_path, run, snapshots, epochs=3, test=np.nan, norms=True):
     columns = {f"{split}_{name}": value for split, value in values.items() for name in names}
     columns |= {"last_layer_weight_norm": float(run["seed"])}
     columns |= {name: value * float(run["seed"]) if norms else np.nan for name, value in QUANTILES.items()}
-    pd.DataFrame({"epoch": range(1, epochs + 1), **columns}).to_csv(folder / "history.csv")
+    history = pd.DataFrame({"epoch": range(1, epochs + 1), **columns})
+    evaluated = [name for name in columns if name.startswith(("val_", "test_"))]
+    history.loc[history["epoch"] % evaluate_every != 0, evaluated] = np.nan
+    history.to_csv(folder / "history.csv")
     (folder / "run.json").write_text(json.dumps({"snapshots": snapshots}))
     return run
 
@@ -411,6 +414,20 @@ def test_training_shows_means_over_seeds(tmp_path):
     np.testing.assert_allclose(axes["norm of last layer's weights"].lines[0].get_ydata(), [1.5] * 3)
     assert figure.get_suptitle() == "d · m, n = 2, validation data"
     assert [text.get_text() for text in figure.axes[-1].get_legend().texts] == ["Cross-entropy"]
+
+
+@pytest.mark.parametrize("function", [training.training, training.overfitting, training.training_errors])
+def test_lines_connect_the_epochs_that_were_evaluated(function, tmp_path):
+    """One loss in every epoch, one in every second: both lines are whole, on test data."""
+    runs = [
+        write_trained(tmp_path, run_of(loss), [], epochs=6, test=0.2, evaluate_every=every)
+        for loss, every in (("ce", 2), ("adafocal", 1))
+    ]
+    figure = draw(function, sources_of(tmp_path, runs=runs))
+    lines = [line for axis in figure.axes for line in axis.lines]
+    assert not any(np.isnan(line.get_ydata()).any() for line in lines)
+    assert {tuple(line.get_xdata()) for line in lines} >= {(2, 4, 6), (1, 2, 3, 4, 5, 6)}
+    assert training.held_out(training.read_histories(sources_of(tmp_path, runs=runs))) == "test"
 
 
 def test_training_shows_test_data_where_every_epoch_has_it(tmp_path):
