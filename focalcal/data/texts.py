@@ -33,9 +33,9 @@ def tokens(text: str) -> list[str]:
 
 
 def without_header(text: str) -> str:
-    """Return a newsgroup posting after its header, which ends at the first empty line."""
-    _, _, body = text.partition("\n\n")
-    return body or text
+    """Return a newsgroup posting after its header, which ends at the first empty line; nothing may follow."""
+    _, empty_line, body = text.partition("\n\n")
+    return body if empty_line else text
 
 
 def vocabulary(texts: Iterable[Sequence[str]], size: int | None = None) -> list[str]:

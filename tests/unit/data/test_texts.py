@@ -19,6 +19,7 @@ def test_tokens_split_at_punctuation_but_not_at_apostrophes():
 def test_a_header_ends_at_the_first_empty_line():
     assert texts.without_header("From: me\nSubject: x\n\nBody\n\nmore") == "Body\n\nmore"
     assert texts.without_header("no header") == "no header"
+    assert texts.without_header("From: me\nLines: 0\n\n") == "", "six postings have no body"
 
 
 def test_vocabulary_has_frequent_words_first_and_ties_in_alphabetical_order():
