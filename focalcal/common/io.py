@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import glob
+import gzip
 import json
 import os
 import platform
@@ -67,8 +68,11 @@ def refusing_damage(path: str | os.PathLike[str]) -> Iterator[None]:
     checksums.check(path)
     try:
         yield
-    # Decoders, pandas and NumPy raise subclasses of ValueError; the others are those of CSV and zip files.
-    except (ValueError, KeyError, EOFError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
+    # Decoders, pandas and NumPy raise subclasses of ValueError; the others are those of CSV, gzip and zip.
+    except (
+        *(ValueError, KeyError, EOFError, csv.Error),
+        *(gzip.BadGzipFile, zipfile.BadZipFile, zlib.error),
+    ) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
             f"{os.fspath(path)} is damaged ({reason}); delete it and start the same command again"

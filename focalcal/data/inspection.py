@@ -16,6 +16,7 @@ _MOST_POINTS = 2000
 _COLUMN_INCHES = 5.0
 _DPI = 150
 _LINE_CHARACTERS = 76
+_NAME_CHARACTERS = 30
 _MOST_BINS = 60
 # Names of classes are texts, not formulas.
 _STYLE = {
@@ -149,11 +150,13 @@ def _text_plot(data: PreparedData, class_names: list[str]) -> Figure:
     heights = (0.22 * len(lines) + 0.1, 1.7)
     figure = Figure(figsize=(_COLUMN_INCHES * 1.4, sum(heights) + 0.4), layout="constrained")
     texts, lengths = figure.subplots(2, 1, height_ratios=heights)
+    cut = _NAME_CHARACTERS
+    names = [name if len(name) <= cut else f"{name[: cut - 1]}\u2026" for name in class_names]
     # In characters, as wide as the longest class name.
-    room = _LINE_CHARACTERS - max(len(class_names[label]) for label in shown)
+    room = _LINE_CHARACTERS - max(len(names[label]) for label in shown)
     indent = 1 - room / _LINE_CHARACTERS
     for row, (label, sample) in enumerate(lines):
-        texts.text(0, -row, class_names[label], va="center", color="0.35", parse_math=False)
+        texts.text(0, -row, names[label], va="center", color="0.35", parse_math=False)
         words = _sample_words(data, sample)
         beginning = textwrap.shorten(" ".join(words), room, placeholder=" \u2026")
         texts.text(indent, -row, beginning, va="center", parse_math=False)

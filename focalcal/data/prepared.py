@@ -40,7 +40,8 @@ class PreparedData:
     inputs: np.ndarray
     """What `kind` says: uint8 (n, C, H, W) images; float32 (n, d) features; int32 (n, m) tokens, the numbers
     in `words` of each text, right-aligned after zeros; or int32 (n, m, 4) trees, one row per node after its
-    children: word, left child, right child, label, -1 where there is none and in rows after the root."""
+    children: word (-1 if it has children), left and right child (-1 if it has none), label; all -1 in rows
+    after the root."""
     labels: np.ndarray
     """int64 (n,), from 0 to `classes` - 1."""
     train_indices: np.ndarray
@@ -196,7 +197,7 @@ def _validate_texts(data: PreparedData) -> None:
     inputs, words, vectors = data.inputs, data.words, data.vectors
     if words is None or vectors is None:
         raise ValueError(f"{data.kind} need words and vectors, but one of them is missing")
-    if words.dtype.kind != "U" or words.ndim != 1 or words[0] != "":
+    if words.dtype.kind != "U" or words.ndim != 1 or words[:1].tolist() != [""]:
         raise ValueError(f"words must be str (V,) with word 0 empty, not {_type_and_shape(words)}")
     if vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != len(words):
         raise ValueError(f"vectors must be float32 ({len(words)}, d), not {_type_and_shape(vectors)}")
@@ -210,12 +211,31 @@ def _validate_texts(data: PreparedData) -> None:
         return
     if inputs.shape[2] != len(NODE_COLUMNS):
         raise ValueError(f"trees must have the columns {', '.join(NODE_COLUMNS)}, not {inputs.shape[2]}")
-    _, left, right, label = np.moveaxis(inputs, 2, 0)
-    positions = np.arange(inputs.shape[1])
+    _validate_trees(inputs, data.labels, data.classes)
+
+
+def _validate_trees(inputs: np.ndarray, labels: np.ndarray, classes: int) -> None:
+    """Check that the rows of each sample are one binary tree with words in its leaves, the root last."""
+    word, left, right, label = np.moveaxis(inputs, 2, 0)
+    samples, positions = np.arange(len(inputs)), np.arange(inputs.shape[1])
     if not ((left < positions) & (right < positions) & ((left < 0) == (right < 0))).all():
         raise ValueError("each node of a tree must have no children or two, in rows above its own")
-    if label.max() > data.classes:
-        raise ValueError(f"labels of nodes must be at most {data.classes}, which is neutral")
+    if label.max() > classes:
+        raise ValueError(f"labels of nodes must be at most {classes}, which is neutral")
+    nodes = label >= 0
+    sizes = nodes.sum(axis=1)
+    if sizes.min() < 1 or not (nodes == (positions < sizes[:, None])).all():
+        raise ValueError("each tree must have a node, and every node a label; rows after the root have -1")
+    if (word[nodes & (left < 0)] < 0).any():
+        raise ValueError("each node of a tree without children must have a word")
+    parents = np.zeros(nodes.shape, dtype=np.int64)
+    for children in (left, right):
+        inner = nodes & (children >= 0)
+        np.add.at(parents, (np.nonzero(inner)[0], children[inner]), 1)
+    if not (parents[nodes] == (positions < sizes[:, None] - 1)[nodes]).all():
+        raise ValueError("each node of a tree must be the child of one other, except the root, which is last")
+    if not (label[samples, sizes - 1] == labels).all():
+        raise ValueError("the label of each sample must be that of its root")
 
 
 def _validate_splits(data: PreparedData) -> None:

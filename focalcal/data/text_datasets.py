@@ -1,6 +1,7 @@
 """Datasets of texts in the prepared form: 20 Newsgroups, the Stanford Sentiment Treebank, the user's own."""
 
 import csv
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from focalcal.common.errors import UserError
+from focalcal.common.io import refusing_damage
 from focalcal.common.samples import SPLITS
 from focalcal.data import treebank as trees
 from focalcal.data.prepared import PreparedData
@@ -66,11 +68,12 @@ def newsgroups(
 
     All postings of the by-date archive are shuffled; the first are the test set, the next validation.
     """
-    postings = list(read_newsgroups(paths[0]))
-    if len(postings) != entry["counts"]["all"]:
-        raise ValueError(f"has {len(postings)} postings instead of {entry['counts']['all']}")
     label_of = {group: label for label, group in enumerate(entry["class_names"])}
-    labels = np.array([label_of[posting["group"]] for posting in postings], dtype=np.int64)
+    with refusing_damage(paths[0]):
+        postings = list(read_newsgroups(paths[0]))
+        if len(postings) != entry["counts"]["all"]:
+            raise ValueError(f"it has {len(postings)} postings instead of {entry['counts']['all']}")
+        labels = np.array([label_of[posting["group"]] for posting in postings], dtype=np.int64)
     order = np.arange(len(postings), dtype=np.int64)
     np.random.RandomState(parameters["split_seed"]).shuffle(order)
     bounds = np.cumsum([parameters["test"], parameters["validation"]])
@@ -122,11 +125,11 @@ def own_texts(name: str, path: Path, parameters: Mapping[str, Any], vectors: Vec
     optionally split (train, val or test).
     """
     read = _texts_of_folder if path.is_dir() else _texts_of_csv
-    texts, names, counts = read(path)
-    class_names = sorted(set(names))
+    texts, names, class_names, counts = read(path)
     if len(class_names) < 2:
         raise UserError(f"{path} has {len(class_names)} classes; allowed: 2 or more; label the texts")
-    labels = np.array([class_names.index(label) for label in names], dtype=np.int64)
+    label_of = {name: label for label, name in enumerate(class_names)}
+    labels = np.array([label_of[name] for name in names], dtype=np.int64)
     indices = split_indices(labels, counts, parameters["validation"], parameters["test"], parameters["seed"])
     refuse_empty_classes(path, labels[indices["train"]], class_names, "add texts or remove the class")
     # Random vectors of the size that GloVe's have; words that GloVe lacks stay small beside them.
@@ -186,46 +189,70 @@ def _assembled_texts(
     )  # fmt: skip
 
 
-def _texts_of_folder(folder: Path) -> tuple[list[str], list[str], dict[str, int]]:
-    """Return the texts of a folder, their class names and the number of texts in each part."""
+def _texts_of_folder(folder: Path) -> tuple[list[str], list[str], list[str], dict[str, int]]:
+    """Return the texts of a folder, the class of each, all classes and the number of texts in each part."""
     parents = split_folders(folder)
     class_names = sub_folders(next(iter(parents.values())))
     files = {split: labelled_files(parent, class_names, TEXT_SUFFIXES) for split, parent in parents.items()}
     everything = [pair for pairs in files.values() for pair in pairs]
     texts = [_read_text(file) for file, _ in everything]
     counts = {split: len(pairs) for split, pairs in files.items()}
-    return texts, [class_names[label] for _, label in everything], counts
+    return texts, [class_names[label] for _, label in everything], class_names, counts
 
 
-def _texts_of_csv(path: Path) -> tuple[list[str], list[str], dict[str, int]]:
-    """Return the texts of a CSV file, their class names and the number of texts in each part."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        columns = tuple(reader.fieldnames or ())
-        needed = CSV_COLUMNS[:2]
-        if not set(needed) <= set(columns) or not set(columns) <= set(CSV_COLUMNS):
-            raise UserError(
-                f"{path} has the columns {', '.join(columns) or 'none'}; allowed: {', '.join(needed)} and "
-                f"optionally {CSV_COLUMNS[2]}; rename them"
-            )
-        try:
+def _texts_of_csv(path: Path) -> tuple[list[str], list[str], list[str], dict[str, int]]:
+    """Return the texts of a CSV file, the class of each, all classes and the number of texts in each part."""
+    rows = _csv_rows(path)
+    counts = {"": len(rows)}
+    if rows and "split" in rows[0]:
+        counts = _sort_by_split(path, rows)
+    names = [row["label"] for row in rows]
+    return [row["text"] for row in rows], names, sorted(set(names)), counts
+
+
+def _csv_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file of texts, each with a text and a label."""
+    csv.field_size_limit(sys.maxsize)  # else a text has at most 131,072 characters
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            columns = tuple(reader.fieldnames or ())
             rows = list(reader)
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise UserError(f"{path} cannot be read as CSV in UTF-8 ({error}); convert it") from None
-    if "split" not in columns:
-        return [row["text"] for row in rows], [row["label"] for row in rows], {"": len(rows)}
-    if unknown := sorted({str(row["split"]) for row in rows} - set(SPLITS)):
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} cannot be read as CSV in UTF-8 ({error}); convert it") from None
+    needed = CSV_COLUMNS[:2]
+    if not set(needed) <= set(columns) or not set(columns) <= set(CSV_COLUMNS):
+        raise UserError(
+            f"{path} has the columns {', '.join(columns) or 'none'}; allowed: {', '.join(needed)} and "
+            f"optionally {CSV_COLUMNS[2]}; rename them"
+        )
+    for number, row in enumerate(rows, start=1):
+        if None in row or None in row.values():
+            raise UserError(
+                f"{path}: row {number} does not have {len(columns)} cells; allowed: one per column; put a "
+                f"text with commas in double quotes"
+            )
+        if not row["label"].strip():
+            raise UserError(f"{path}: row {number} has no label; allowed: any text; label it or remove it")
+    return rows
+
+
+def _sort_by_split(path: Path, rows: list[dict[str, str]]) -> dict[str, int]:
+    """Sort rows by their split, and return the number of rows in each."""
+    if unknown := sorted({row["split"] for row in rows} - set(SPLITS)):
         raise UserError(f"{path} has the split {unknown[0]!r}; allowed: {', '.join(SPLITS)}; correct it")
     rows.sort(key=lambda row: SPLITS.index(row["split"]))
     counts = {split: sum(row["split"] == split for row in rows) for split in SPLITS}
     counts = {split: count for split, count in counts.items() if count}
     if not {"train", "test"} <= counts.keys():
         raise UserError(f"{path} has no {'train' if 'train' not in counts else 'test'} split; add it")
-    return [row["text"] for row in rows], [row["label"] for row in rows], counts
+    return counts
 
 
 def _read_text(file: Path) -> str:
     try:
-        return file.read_text("utf-8")
+        return file.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"{file} is not UTF-8 ({error.reason} at byte {error.start}); convert it") from None
+    except OSError as error:
+        raise UserError(f"{file} cannot be read ({error.strerror}); correct or remove it") from None

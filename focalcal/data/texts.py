@@ -9,8 +9,13 @@ from pathlib import Path
 import numpy as np
 
 _LOG = logging.getLogger(__name__)
-TOKENISATION = "words in lower case, separated by white space and ASCII punctuation except '"
-"""What `tokens` does, for the record of a dataset."""
+LONGEST_WORD = 100
+"""Longer "words", such as encoded files, are left out: an array of words is as wide as its longest."""
+TOKENISATION = (
+    f"words in lower case of at most {LONGEST_WORD} characters, separated by white space and ASCII "
+    f"punctuation except '"
+)
+"""What `tokens` and `vocabulary` do, for the record of a dataset."""
 _SEPARATORS = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n\r', " "))
 _SHOWN_WORDS = 8
 
@@ -39,8 +44,11 @@ def without_header(text: str) -> str:
 
 
 def vocabulary(texts: Iterable[Sequence[str]], size: int | None = None) -> list[str]:
-    """Return the empty word and the `size` most frequent words, frequent ones first, ties alphabetically."""
-    counts = Counter(word for words in texts for word in words)
+    """Return the empty word and the `size` most frequent words, frequent ones first, ties alphabetically.
+
+    Words of more than LONGEST_WORD characters are left out.
+    """
+    counts = Counter(word for words in texts for word in words if len(word) <= LONGEST_WORD)
     return ["", *sorted(counts, key=lambda word: (-counts[word], word))[:size]]
 
 

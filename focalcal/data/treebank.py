@@ -33,8 +33,10 @@ def parse_tree(line: str) -> list[Node]:
     nodes: list[Node] = []
     open_nodes: list[tuple[list[str], list[int]]] = []
     for part in _PTB_NODE.findall(line):
-        if part == "(":
+        if part == "(" and (open_nodes or not nodes):
             open_nodes.append(([], []))
+        elif not open_nodes:
+            raise ValueError(f"the tree {line[:60]!r} has {part!r} outside its root")
         elif part != ")":
             open_nodes[-1][0].append(part)
         else:

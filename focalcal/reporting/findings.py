@@ -92,11 +92,10 @@ class Study:
     def overviews(self) -> dict[str, pd.DataFrame]:
         """Return the scores by training loss, for each dataset, with a heading."""
         overview = pd.DataFrame(self.rows("overview"))
-        by_dataset = {
-            load_entry(dataset)["title"].partition(":")[0]: rows
-            for dataset, rows in overview.groupby("dataset", sort=False)
-        }
-        return by_dataset if len(by_dataset) > 1 else {self.facts["title"]: overview}
+        by_dataset = dict(iter(overview.groupby("dataset", sort=False)))
+        if len(by_dataset) == 1:
+            return {self.facts["title"]: overview}
+        return {load_entry(dataset)["title"].partition(":")[0]: rows for dataset, rows in by_dataset.items()}
 
     def fts_against_ts(self, score: str, families: Sequence[str] = ()) -> PairedComparison | None:
         """Return FTS against TS over all runs, or those of some families of losses.
@@ -113,7 +112,7 @@ class Study:
         dataset = self._dataset(origin)
         rows = [row for row in self.rows("overview") if dataset in {"", row["dataset"]}]
         found = [row.get("ece_perfect_mean") for row in rows if loss_family(row["loss"]) == family]
-        return None if None in found else sum(found) / len(found)
+        return None if not found or None in found else sum(found) / len(found)
 
     def gap(self, pair: tuple[str, str], score: str, dataset: str, losses: Sequence[str] = ()) -> Gap:
         """Return the score of one calibrator less that of another over the settings of a dataset.
@@ -130,14 +129,14 @@ class Study:
     def log_loss_changes(self) -> list[dict[str, Any]]:
         """Return by how much each calibrator raises the test log-loss of each run, from log_loss.csv.gz."""
         scores = pd.read_csv(self.folder / LOG_LOSS)
-        raw = scores[scores["method"] == "none"].set_index(["dataset", "loss", "seed"])["nll"]
-        keys = pd.MultiIndex.from_frame(scores[["dataset", "loss", "seed"]])
+        raw = scores[scores["method"] == "none"].set_index(RUN)["nll"]
+        keys = pd.MultiIndex.from_frame(scores[RUN])
         return scores.assign(change=scores["nll"].to_numpy() - raw[keys].to_numpy()).to_dict("records")
 
     def lower_and_higher(self, method: str, other: str) -> tuple[int, int]:
         """Return in how many runs the log-loss of a calibrator is below that of another, and above it."""
         rows = [row for row in self.log_loss_changes if row["method"] in {method, other}]
-        changes = pd.DataFrame(rows).pivot_table("change", ["dataset", "loss", "seed"], "method")
+        changes = pd.DataFrame(rows).pivot_table("change", RUN, "method")
         gaps = changes[method] - changes[other]
         return int((gaps < 0).sum()), int((gaps > 0).sum())
 
@@ -163,8 +162,9 @@ class Study:
             (frame["dataset"] == dataset)
             & frame["loss"].map(loss_family).str.startswith("Focal")
             & (frame[["method", "criterion", "split", "metric"]] == ["ts", "ece", "test", "ece"]).all(axis=1)
-        ].sort_values(RUN)
-        epochs = [epoch for loss in fits["loss"].unique() for epoch in self.kept_epochs(dataset, loss)]
+        ]
+        paths = ("/".join(map(str, (*setting, f"seed{seed}"))) for *setting, seed in fits[RUN].to_numpy())
+        epochs = [read_json(self.folder / "runs" / path / "run.json")["kept_epoch"] for path in paths]
         return float(fits["temperature"].corr(pd.Series(epochs, index=fits.index), method="spearman"))
 
     def seconds(self, rule: str | None = None) -> float:

@@ -14,7 +14,7 @@ from focalcal.common.errors import UserError
 from focalcal.common.io import read_json, write_json
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
-from focalcal.reporting.records.measurements import load_metrics
+from focalcal.reporting.records.measurements import RUN, load_metrics
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.images import reduced_png
 from focalcal.reporting.statistics.families import LEADING
@@ -50,7 +50,7 @@ def write_snapshot(results: Path, target: Path, *, runs: bool = True) -> None:
         partial = Path(name) / target.name
         try:
             _fill(partial, results, runs=runs)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise UserError(
                 f"{error.filename} is missing; finish the workflow first: snakemake --cores all"
             ) from None
@@ -94,10 +94,9 @@ def _write_log_loss(path: Path, metrics: pd.DataFrame) -> None:
     rows = metrics[(metrics["split"] == "test") & (metrics["metric"] == LEADING)]
     rows = rows[rows["criterion"].isin(["", LEADING])].rename(columns={"value": LEADING})
     compression = {"method": "gzip", "mtime": 0}
-    columns = ["dataset", "loss", "seed", "method", LEADING]
     rows.to_csv(
         path,
-        columns=columns,
+        columns=[*RUN, "method", LEADING],
         index=False,
         float_format="%.6g",
         lineterminator="\n",

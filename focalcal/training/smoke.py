@@ -4,19 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from focalcal.common.text_table import aligned_lines
+from focalcal.training.recipes import recipe_from_dict
 
 COLUMNS = ("run", "device", "precision", "compiled", "samples/s", "loss")
 
 
 def _cells_of_run(name: str, record: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of one run, given its run.json; bf16 and the compiler are used on a GPU only."""
-    recipe, on_gpu = record["spec"]["recipe"], record["device"] == "cuda"
+    recipe, on_gpu = recipe_from_dict(record["spec"]["recipe"]), record["device"] == "cuda"
     loss, speed = record["final"]["train_loss"], record["images_per_second"]
     return (
         name,
         record["device_name"] or record["device"],
-        recipe["precision"] if on_gpu else "fp32",
-        "yes" if on_gpu and recipe["compile"] else "no",
+        recipe.precision if on_gpu else "fp32",
+        "yes" if on_gpu and recipe.compile else "no",
         "" if speed is None else f"{speed:,.0f}",
         "" if loss is None else f"{loss:.4f}",
     )

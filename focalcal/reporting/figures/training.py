@@ -70,7 +70,9 @@ def training(sources: Sources) -> Figure:
         later = means[means.index > STEEP_START * means.index.max()]
         low, high = later.min().min(), later.max().max()
         margin = 0.05 * (high - low) or 0.05
-        axis.set(title=title, ylim=(low - margin, high + margin))
+        axis.set_title(title)
+        if pd.notna(high):  # there may be no misclassified sample, or no last layer
+            axis.set_ylim(low - margin, high + margin)
     drawn.suptitle(_title(sources, runs, SPLIT_NAMES[split]))
     axes[-1].axis("off")
     axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center left")
@@ -135,7 +137,7 @@ def training_errors(sources: Sources) -> Figure:
         return message_figure(NOT_TRAINED)
     split, styles = held_out(runs), styles_of_losses(runs["loss"])
     held, trained = (100 * means_by_epoch(runs, f"{part}_error") for part in (split, "train"))
-    top = 1.05 * held[held.index > STEEP_START * held.index.max()].max().max()
+    top = 1.05 * held[held.index > STEEP_START * held.index.max()].max().max() or 1
     drawn, axes = panels(len(styles), width=2.6, height=2.1, sharey=True)
     for axis, (loss, style) in zip(axes, styles.items(), strict=True):
         for other in held:

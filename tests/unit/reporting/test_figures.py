@@ -430,6 +430,20 @@ def test_lines_connect_the_epochs_that_were_evaluated(function, tmp_path):
     assert training.held_out(training.read_histories(sources_of(tmp_path, runs=runs))) == "test"
 
 
+def test_training_without_a_mistake_or_a_last_layer(tmp_path):
+    run = write_trained(tmp_path, run_of("ce"), [])
+    path = tmp_path / "runs" / run["path"] / "history.csv"
+    history = pd.read_csv(path)
+    unknown = [name for name in history if name.endswith("_incorrect") or name == "last_layer_weight_norm"]
+    history[unknown] = np.nan
+    history["val_error"] = 0.0
+    history.to_csv(path, index=False)
+    sources = sources_of(tmp_path, runs=[run])
+    panels = by_title(draw(training.training, sources))
+    assert len(panels["norm of last layer's weights"].lines[0].get_ydata()) == 0
+    assert draw(training.training_errors, sources).axes[0].get_ylim() == (0, 1)
+
+
 def test_training_shows_test_data_where_every_epoch_has_it(tmp_path):
     run = write_trained(tmp_path, run_of("ce"), [], test=0.2)
     figure = draw(training.training, sources_of(tmp_path, runs=[run]))

@@ -111,14 +111,18 @@ def test_the_ece_of_a_perfect_model_is_a_mean_over_a_family(tmp_path):
     assert study.perfect_ece(family, "imported logits") == pytest.approx(0.02)
     assert study.perfect_ece(family, "trained here") == pytest.approx(0.03)
     assert study.perfect_ece("Cross-entropy", "trained here") is None
+    assert study.perfect_ece("Brier", "trained here") is None
 
 
 def test_changes_of_log_loss_are_against_the_run_as_trained(tmp_path):
     study = make_study(tmp_path, "a", {})
-    rows = "d,ce,1,none,0.5\nd,ce,1,ts,0.25\nd,ce,1,fts,2\nd,ce,2,none,1\nd,ce,2,ts,0.5\nd,ce,2,fts,0.5\n"
+    rows = (
+        "d,m,ce,1,none,0.5\nd,m,ce,1,ts,0.25\nd,m,ce,1,fts,2\n"
+        "d,n,ce,1,none,1\nd,n,ce,1,ts,0.5\nd,n,ce,1,fts,0.5\n"
+    )
     study.folder.mkdir()
     with gzip.open(study.folder / "log_loss.csv.gz", "wt") as target:
-        target.write(f"dataset,loss,seed,method,nll\n{rows}")
+        target.write(f"dataset,model,loss,seed,method,nll\n{rows}")
     assert [row["change"] for row in study.log_loss_changes] == [0, -0.25, 1.5, 0, -0.5, -0.5]
     assert study.lower_and_higher("fts", "ts") == (0, 1)
 

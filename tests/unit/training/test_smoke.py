@@ -9,9 +9,11 @@ from tests.project import ROOT, merged_config
 from workflow_scripts import smoke
 
 
-def record(device="cuda", status="ok", **recipe):
+def record(device="cuda", status="ok", seed=1):
+    """Return the run.json of a run of the overlay, as it is written."""
+    grid = build_grid(merged_config("smoke"), ROOT)
     return {
-        "spec": {"recipe": {"precision": "bf16", "compile": False, **recipe}},
+        "spec": grid.training_spec(next(run for run in grid if run.seed == seed)),
         "status": status,
         "message": None if status == "ok" else "the loss is NaN",
         "device": device,
@@ -22,12 +24,14 @@ def record(device="cuda", status="ok", **recipe):
 
 
 def test_each_run_has_a_line_with_what_it_used():
-    lines = smoke_table(
-        {"ce/seed1": record(compile=True), "ce/seed2": record("cpu", compile=True)}
-    ).splitlines()
+    records = {f"ce/seed{seed}": record(seed=seed) for seed in (1, 2, 3)}
+    records["on a CPU"] = record("cpu", seed=3)
+    lines = smoke_table(records).splitlines()
     assert [line.split() for line in lines[1:]] == [
-        ["ce/seed1", "NVIDIA", "A100", "bf16", "yes", "12,346", "1.5000"],
-        ["ce/seed2", "cpu", "fp32", "no", "12,346", "1.5000"],
+        ["ce/seed1", "NVIDIA", "A100", "fp32", "no", "12,346", "1.5000"],
+        ["ce/seed2", "NVIDIA", "A100", "bf16", "no", "12,346", "1.5000"],
+        ["ce/seed3", "NVIDIA", "A100", "bf16", "yes", "12,346", "1.5000"],
+        ["on", "a", "CPU", "cpu", "fp32", "no", "12,346", "1.5000"],
     ]
 
 
