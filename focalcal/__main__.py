@@ -29,14 +29,19 @@ def _parser() -> argparse.ArgumentParser:
         help="val_logits, val_labels, test_logits, test_labels: .npz, .safetensors, .csv, .parquet",
     )
     recommend.add_argument(
-        "--output", type=Path, help="JSON to write (FILE.recommended.json); a PNG beside it"
+        "--output", type=Path, help="JSON to write, with a PNG beside it; default: my_logits.recommended.json"
     )
-    recommend.add_argument("--methods", nargs="+", metavar="METHOD", help="candidates (all calibrators)")
+    recommend.add_argument(
+        "--methods", nargs="+", metavar="METHOD", help="candidates; default: all calibrators"
+    )
     recommend.add_argument(
         "--loss", default="", help="training loss, as in focal-3: adds calibrators that need its gamma"
     )
     recommend.add_argument(
-        "--kind", choices=("logits", "probabilities"), default="logits", help="what the file holds (logits)"
+        "--kind",
+        choices=("logits", "probabilities"),
+        default="logits",
+        help="what the file holds; default: logits",
     )
     return parser
 
@@ -59,7 +64,7 @@ def _recommend(arguments: argparse.Namespace) -> None:
     except ImportError as error:
         raise UserError(
             f"this command needs the package {error.name!r}; install what it needs with: "
-            f"pip install 'focalcal[recommend]'"
+            f"pip install '.[recommend]' in the clone"
         ) from None
     from focalcal.calibration.recommend import recommend  # noqa: PLC0415
     from focalcal.calibration.saved import write_record  # noqa: PLC0415

@@ -20,7 +20,7 @@ try:
     import torch
 except ImportError:
     raise ImportError(
-        "focalcal.torch needs the package 'torch'; install it with: pip install 'focalcal[torch]'"
+        "focalcal.torch needs the package 'torch'; install it with: pip install '.[torch]' in the clone"
     ) from None
 from torch import Tensor, nn
 

@@ -73,9 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     spec_argument(parser, "dataset, model, loss, seed, recipe")
     parser.add_argument("--data", required=True, type=Path, help="the prepared dataset (.npz)")
     parser.add_argument("--checkpoint", required=True, type=Path, help="folder of the resume checkpoint")
-    parser.add_argument("--weights", required=True, type=Path)
-    parser.add_argument("--history", required=True, type=Path)
-    parser.add_argument("--record", required=True, type=Path)
+    parser.add_argument("--weights", required=True, type=Path, help="weights to write")
+    parser.add_argument("--history", required=True, type=Path, help="scores by epoch to write (.csv)")
+    parser.add_argument("--record", required=True, type=Path, help="record to write (.json)")
     return parser
 
 

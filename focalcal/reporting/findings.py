@@ -114,14 +114,22 @@ class Study:
         found = [row.get("ece_perfect_mean") for row in rows if loss_family(row["loss"]) == family]
         return None if not found or None in found else sum(found) / len(found)
 
-    def gap(self, pair: tuple[str, str], score: str, dataset: str, losses: Sequence[str] = ()) -> Gap:
+    def gap(
+        self,
+        pair: tuple[str, str],
+        score: str,
+        dataset: str,
+        losses: Sequence[str] = (),
+        criterion: str | None = None,
+    ) -> Gap:
         """Return the score of one calibrator less that of another over the settings of a dataset.
 
-        Both were chosen by the score that they are measured by; scores are means over seeds.
+        Both were chosen by `criterion`, which is the score that they are measured by if it is left out;
+        scores are means over seeds.
         """
         frame = _read_metrics(metrics_file(self.folder))
         frame = frame[(frame["dataset"] == dataset) & (frame["loss"].isin(losses) | (not losses))]
-        scores = paired_scores(frame, [(method, score) for method in pair], score)
+        scores = paired_scores(frame, [(method, criterion or score) for method in pair], score)
         gaps = (scores[pair[0]] - scores[pair[1]]).groupby(level=SETTING).mean().to_numpy()
         return Gap(float(gaps.mean()), student_interval(gaps), int((gaps < 0).sum()), len(gaps))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.data.registry import dataset_names, load_entry
-from focalcal.training.catalogue import LOSSES, MODELS, loss_spelling
+from focalcal.training.catalogue import LOSSES, MODELS, loss_spelling, smoothed_spellings
 from focalcal.workflow.provenance import ROOT
 from focalcal.workflow.validation import SCHEMA_FILE
 
@@ -24,7 +24,8 @@ KEYS_HEAD = """\
 
 Every key of `config.yaml`, from [the schema](../schemas/config.schema.json) that checks it. `NAME` stands for
 a name of your choice. [config.yaml](../config.yaml) explains how to choose values, [names.md](names.md) lists
-all names, and [configure.md](configure.md) has examples. `make docs` writes this page.
+all names, and [configure.md](configure.md) has examples. A default holds if neither `config.yaml`, which sets
+most keys, nor an overlay has the key. `make docs` writes this page.
 """
 NAMES_HEAD = """\
 # Names
@@ -92,9 +93,7 @@ def _allowed_values(value: Mapping[str, Any]) -> str:
     elif "const" in value:
         words = f"`{value['const']}`"
     elif value.get("type") == "array":
-        words = (
-            f"list of {_allowed_values(value['items'])}" if isinstance(value.get("items"), dict) else "list"
-        )
+        words = f"list: {_allowed_values(value['items'])}" if isinstance(value.get("items"), dict) else "list"
     else:
         words = JSON_TYPES.get(value.get("type", ""), "see below")
         for key, word in BOUNDS.items():
@@ -120,7 +119,9 @@ def names_page() -> str:
                 "Scores", [(name, f"{label}. {first_sentence(*where)}") for name, label, *where in scores]
             ),
             *_name_section(
-                "Losses", [(loss_spelling(name, entry), entry.description) for name, entry in LOSSES.items()]
+                "Losses",
+                [(loss_spelling(name, entry), entry.description) for name, entry in LOSSES.items()]
+                + [(name, "the same with smoothed labels") for name in smoothed_spellings()],
             ),
             *_name_section(
                 "Models", [*MODELS.items(), ("timm:NAME", "any model of the timm library, for images")]

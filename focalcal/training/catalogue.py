@@ -209,8 +209,12 @@ def extension_digests_of_run(model_id: str, loss_id: str, root: Path) -> list[st
 
 def loss_grammar() -> str:
     """Return the allowed loss ids in one line, for messages: `ce, focal-GAMMA, ...`."""
-    smoothable = [f"{name}-GAMMA{_SMOOTHING}EPSILON" for name, entry in LOSSES.items() if entry.smoothable]
-    return ", ".join([loss_spelling(name, entry) for name, entry in LOSSES.items()] + smoothable)
+    return ", ".join([loss_spelling(name, entry) for name, entry in LOSSES.items()] + smoothed_spellings())
+
+
+def smoothed_spellings() -> list[str]:
+    """Return how the losses are written that are combined with label smoothing."""
+    return [f"{name}-GAMMA{_SMOOTHING}EPSILON" for name, entry in LOSSES.items() if entry.smoothable]
 
 
 def loss_spelling(name: str, family: LossKind) -> str:

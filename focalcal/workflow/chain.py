@@ -46,7 +46,7 @@ def verify(results: Path) -> Verification:
     sound = []
     for path in sorted(known | there):
         if path not in there:
-            faults.append(f"{path} is missing; make it again: snakemake --cores all {path}")
+            faults.append(f"{path} is missing; start the command that made it again")
         elif path not in known:
             faults.append(f"{path} has no record of the step that wrote it; delete it and {REPAIR}")
         else:

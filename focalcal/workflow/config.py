@@ -108,7 +108,7 @@ class DatasetSettings(Section):
     training samples. The variant's name must not be that of another dataset."""
     sizes: SplitSizes = LEFT_OUT
     seed: Seed = LEFT_OUT
-    """Random seed that draws an embedded dataset or splits one of your own."""
+    """Random seed that draws an embedded dataset or splits one of your own (0 by default)."""
     noise: Annotated[float, Ge(0), Le(100)] = LEFT_OUT
     """Factor on the class widths of gauss-3 and gauss-10, above 0 (1 is the default; more means a larger
     Bayes error); standard deviation of the pixel noise added to digits, pixels being in [0, 1] (0 is the
@@ -117,10 +117,10 @@ class DatasetSettings(Section):
     """Random seed that holds validation images out of an official training set; papers use 1."""
     validation: EvaluatedCount | OpenShare = LEFT_OUT
     """Validation samples held out of training, as a number of samples or, for data of your own, as a share of
-    all of them."""
+    all of them (0.1 by default)."""
     test: EvaluatedCount | OpenShare = LEFT_OUT
     """Test samples of data of your own without a test split, as a number of samples or as a share of all of
-    them."""
+    them (0.2 by default)."""
     fraction: Annotated[float, Gt(0), Le(1)] = LEFT_OUT
     """Share of the training images of each class that cifar10-s keeps."""
     folder: PathText = LEFT_OUT
@@ -131,7 +131,8 @@ class DatasetSettings(Section):
     """Side in pixels of the square that images of `folder` are scaled and centre-cropped to; null keeps their
     size, which must then be the same for all."""
     greyscale: bool = LEFT_OUT
-    """Whether images of `folder` are read with one grey channel instead of three colour channels."""
+    """Whether images of `folder` are read with one grey channel instead of three colour channels (false by
+    default)."""
     npz: PathText = LEFT_OUT
     """Your own arrays: an .npz file with inputs and labels (docs/add-a-dataset.md lists the names). Relative
     to the working directory, or absolute. Without {, }, < and >, which Snakemake reads as wildcards."""
@@ -143,7 +144,7 @@ class DatasetSettings(Section):
     """Number of words of `texts` that are kept, the most frequent ones (20,000 by default)."""
     length: Annotated[int, Ge(1), Le(10_000_000)] = LEFT_OUT
     """Number of words of each of the `texts` that are kept, its last ones (1,000 by default)."""
-    vectors: str | None = LEFT_OUT
+    vectors: str | None = "glove-6b-100d"
     """Word vectors that texts start from: glove-6b-100d, or null for random ones, which a recipe should train
     with word_vector_rate."""
     dimensions: Annotated[int, Ge(1), Le(1000)] = LEFT_OUT
@@ -190,9 +191,10 @@ class RecoverySection(Section):
     """Number of bins of the stage's ECE; C21 uses 10."""
     human_labels: dict[Name, PathText] = field(default_factory=dict)
     """Human label distributions of test samples, by dataset; predictions of its runs are compared with them.
-    Each is download (CIFAR-10H for cifar10, from its authors' repository or the cache folder), or the path of
-    a .npy file, or of a .npz file with an array probs, of shape (test samples, classes): rows sum to 1, in
-    the order of the test samples. Without {, }, < and >, which Snakemake reads as wildcards."""
+    Each is download (CIFAR-10H for cifar10, from its authors' repository or the file cifar10h-probs.npy in
+    CACHE/cifar10), or the path of a .npy file, or of a .npz file with an array probs, of shape (test samples,
+    classes): rows sum to 1, in the order of the test samples. Without {, }, < and >, which Snakemake reads as
+    wildcards."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,8 @@ class PlanSection(Section):
 
     images_per_second: Annotated[dict[str, Positive], SchemaKeyword("required", ["default"])]
     """Estimated training throughput of one GPU in images per second, by model name; `default` serves all
-    other models. Replace the estimates with your own measurements."""
+    other models. It is that of 32 x 32 images: the time of larger ones grows with their pixels. Replace the
+    estimates with your own measurements."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,14 @@ FILES = (
     *("recovery/{run}/recovery.json", "recovery/{run}/metrics.csv"),
 )
 """What the tables are made from, below the results folder."""
+RECORDS = {
+    "fetch_data": "data/{run.dataset}.json",
+    "train": "runs/{run.path}/run.json",
+    "import_logits": "runs/{run.path}/run.json",
+    "calibrate": "calibration/{run.path}/fits.json",
+    "recover": "recovery/{run.path}/recovery.json",
+}
+"""The record that each rule writes for a run, below the results folder."""
 MOST_SHOWN = 5
 Records = dict[Run, dict[str, Any]]
 """Each run of the grid with the content of its run.json."""
@@ -48,20 +56,15 @@ class _JobRecord(NamedTuple):
 
 def read_records(grid: Grid, results: Path) -> Records:
     """Return each run's record in the grid's order; a UserError names the runs that are stale."""
-    records = {run: read_json(results / "runs" / run.path / "run.json") for run in grid}
-    stale = [
-        (run, rules, reason)
-        for run, content in records.items()
-        for job in _job_records(run, content, grid, results)
-        for rules, reason in _staleness(run, job, results)
-    ]
+    records = {run: read_json(results / RECORDS["train"].format(run=run)) for run in grid}
+    jobs = [(run, job) for run in grid for job in _job_records(run, records[run], grid, results)]
+    stale = [(run, *found) for run, job in jobs for found in _staleness(run, job, results)]
     if stale:
         reasons = [f"{run.path}: {reason}" for run, _, reason in stale]
-        rules = dict.fromkeys(rule for _, rules, _ in stale for rule in rules)
+        again = _to_make_again(stale, Counter(job.rule for _, job in jobs), results)
         raise UserError(
-            f"stale runs, made by another configuration or other code "
-            f"({_first_of(reasons, '; ')}); allowed: records that match; run `snakemake --cores "
-            f"all --forcerun {' '.join(rules)}` to make them again"
+            f"stale runs, made by another configuration or other code ({_first_of(reasons, '; ')}); allowed: "
+            f"records that match; add `--forcerun {' '.join(again)}` to the same command to make them again"
         )
     if reasons := outdated(results / file.format(run=run.path) for run in grid for file in FILES):
         raise UserError(_first_of(reasons, "; "))
@@ -119,9 +122,9 @@ def _job_records(run: Run, content: dict[str, Any], grid: Grid, results: Path) -
         yield _JobRecord("train", "training", content, grid.training_spec(run), (loss_file(run.loss),))
     else:
         yield _JobRecord("import_logits", "import", content, grid.import_spec(run))
-    fits = read_json(results / "calibration" / run.path / "fits.json")
+    fits = read_json(results / RECORDS["calibrate"].format(run=run))
     yield _JobRecord("calibrate", "calibration", fits, grid.calibration_spec(run), MODULES)
-    recovery = read_json(results / "recovery" / run.path / "recovery.json")
+    recovery = read_json(results / RECORDS["recover"].format(run=run))
     yield _JobRecord("recover", "recovery", recovery, grid.recovery_spec(run), MODULES)
 
 
@@ -136,10 +139,23 @@ def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[tuple[Seque
     if code:
         yield [job.rule], f"its {job.noun} code differs in {_first_of(code, ', ')}"
     if job.rule == "train":
-        checksum = read_json(results / "data" / f"{run.dataset}.json")["checksum"]
+        checksum = read_json(results / RECORDS["fetch_data"].format(run=run))["checksum"]
         if content["data_checksum"] != checksum:
             # Training again would not help if the data are damaged.
             yield ["fetch_data", job.rule], "its data differ"
+
+
+def _to_make_again(
+    stale: Sequence[tuple[Run, Sequence[str], str]], jobs: Mapping[str, int], results: Path
+) -> list[str]:
+    """Return what to make again: a rule if all of its jobs are stale, else the records of those that are."""
+    files: dict[str, dict[str, None]] = {}
+    for run, rules, _ in stale:
+        for rule in rules:
+            files.setdefault(rule, {})[str(results / RECORDS[rule].format(run=run))] = None
+    return [
+        name for rule, found in files.items() for name in ([rule] if len(found) == jobs.get(rule) else found)
+    ]
 
 
 def _differing(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:

@@ -79,7 +79,7 @@ def test_every_fault_is_named_with_its_repair(capsys):
             f"results/data is not what `make_data` wrote (checksum); delete it and {again}",
             f"results/foreign has no record of the step that wrote it; delete it and {again}",
             f"results/checksums/metrics.json is damaged; delete it and results/metrics, and {again}",
-            "results/weights is missing; make it again: snakemake --cores all results/weights",
+            "results/weights is missing; start the command that made it again",
         ],
     )
     assert run(entry_point.main, ["--results", "results"]) == 2
