@@ -168,5 +168,5 @@ def test_wrong_arguments_of_losses_are_named():
 def test_without_torch_one_line_says_what_to_install():
     code = "import sys; sys.modules['torch'] = None; import focalcal.torch"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    message = "focalcal.torch needs the package 'torch'; install it with: pip install 'focalcal[torch]'"
+    message = "focalcal.torch needs the package 'torch'; install it with: pip install '.[torch]' in the clone"
     assert result.stderr.splitlines()[-1] == f"ImportError: {message}"
