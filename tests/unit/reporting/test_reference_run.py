@@ -94,6 +94,13 @@ def test_every_run_of_the_configuration_succeeded_with_the_same_code(dataset):
     assert len(scores[RUN].drop_duplicates()) == len(records)
 
 
+def test_every_figure_is_shown_on_a_page():
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "README.md", *REFERENCE.glob("*.md")))
+    figures = [path.relative_to(REFERENCE).as_posix() for path in REFERENCE.rglob("*.png")]
+    assert figures
+    assert [figure for figure in figures if f"{figure})" not in pages] == []
+
+
 def test_it_is_small():
     total = sum(path.stat().st_size for path in REFERENCE.rglob("*") if path.is_file())
     assert total < MEGABYTES * 1_000_000
