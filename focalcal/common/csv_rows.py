@@ -16,10 +16,15 @@ def read_rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:
         if not reader.fieldnames:
             raise ValueError("it has no header")
         rows = list(reader)
-        for number, row in enumerate(rows, start=1):
-            if None in row or None in row.values():
-                raise ValueError(f"row {number} does not have {len(reader.fieldnames)} cells")
+        if number := uneven_row(rows):
+            raise ValueError(f"row {number} does not have {len(reader.fieldnames)} cells")
         return rows
+
+
+def uneven_row(rows: Iterable[Mapping[str | None, Any]]) -> int | None:
+    """Return the number, from 1, of the first row of a DictReader with more or fewer cells than columns."""
+    uneven = (number for number, row in enumerate(rows, start=1) if None in row or None in row.values())
+    return next(uneven, None)
 
 
 def write_rows(

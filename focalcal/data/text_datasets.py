@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from focalcal.common.csv_rows import uneven_row
 from focalcal.common.errors import UserError
 from focalcal.common.io import refusing_damage
 from focalcal.common.samples import SPLITS
@@ -226,12 +227,12 @@ def _csv_rows(path: Path) -> list[dict[str, str]]:
             f"{path} has the columns {', '.join(columns) or 'none'}; allowed: {', '.join(needed)} and "
             f"optionally {CSV_COLUMNS[2]}; rename them"
         )
+    if number := uneven_row(rows):
+        raise UserError(
+            f"{path}: row {number} does not have {len(columns)} cells; allowed: one per column; put a "
+            f"text with commas in double quotes"
+        )
     for number, row in enumerate(rows, start=1):
-        if None in row or None in row.values():
-            raise UserError(
-                f"{path}: row {number} does not have {len(columns)} cells; allowed: one per column; put a "
-                f"text with commas in double quotes"
-            )
         if not row["label"].strip():
             raise UserError(f"{path}: row {number} has no label; allowed: any text; label it or remove it")
     return rows

@@ -24,12 +24,6 @@ RUN_COLUMNS = (
 )
 """What a run is, how it ended and where it ran; then what decides whether a paper's statement is about it."""
 STAGES = ("calibration", "recovery")
-FILES = (
-    "runs/{run}/run.json",
-    *("calibration/{run}/fits.json", "calibration/{run}/metrics.csv"),
-    *("recovery/{run}/recovery.json", "recovery/{run}/metrics.csv"),
-)
-"""What the tables are made from, below the results folder."""
 RECORDS = {
     "fetch_data": "data/{run.dataset}.json",
     "train": "runs/{run.path}/run.json",
@@ -38,6 +32,11 @@ RECORDS = {
     "recover": "recovery/{run.path}/recovery.json",
 }
 """The record that each rule writes for a run, below the results folder."""
+FILES = (
+    *(RECORDS[rule] for rule in ("train", "calibrate", "recover")),
+    *(f"{stage}/{{run.path}}/metrics.csv" for stage in STAGES),
+)
+"""What the tables are made from, below the results folder."""
 MOST_SHOWN = 5
 Records = dict[Run, dict[str, Any]]
 """Each run of the grid with the content of its run.json."""
@@ -66,7 +65,7 @@ def read_records(grid: Grid, results: Path) -> Records:
             f"stale runs, made by another configuration or other code ({_first_of(reasons, '; ')}); allowed: "
             f"records that match; add `--forcerun {' '.join(again)}` to the same command to make them again"
         )
-    if reasons := outdated(results / file.format(run=run.path) for run in grid for file in FILES):
+    if reasons := outdated(results / file.format(run=run) for run in grid for file in FILES):
         raise UserError(_first_of(reasons, "; "))
     return records
 
