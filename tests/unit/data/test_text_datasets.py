@@ -1,6 +1,5 @@
 """Small texts in the official formats, from their archives to the prepared file."""
 
-import gzip
 import json
 import runpy
 import shutil
@@ -302,7 +301,9 @@ def test_wrong_csv_files_are_named(tmp_path, content, message):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"not gzip", gzip.compress(b"{}\n" * 999)[:-9], gzip.compress(b"{}")]
+    "content",
+    [b"", b"not gzip", formats.gz(b"{}\n" * 999)[:-9], formats.gz(b"{}")],
+    ids=["empty", "not gzip", "cut short", "not a posting"],
 )
 def test_a_damaged_file_of_postings_is_named(server, cache, content):
     spec = newsgroups_spec(server, count=0 if content else 12)
