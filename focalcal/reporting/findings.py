@@ -33,6 +33,8 @@ from focalcal.training.appearance import loss_family
 PAGES = TEMPLATES / "findings"
 STUDIES = "studies.yaml"
 TRAINING = "train"
+FOCAL_LOSSES = ("focal-1", "focal-2", "focal-3")
+"""Focal losses with a constant gamma that all studies which train have in common."""
 # Pages ask for the same tables many times.
 _read_table = cache(partial(pd.read_csv, low_memory=False))
 _read_metrics = cache(load_metrics)
@@ -96,6 +98,23 @@ class Study:
         if len(by_dataset) == 1:
             return {self.facts["title"]: overview}
         return {load_entry(dataset)["title"].partition(":")[0]: rows for dataset, rows in by_dataset.items()}
+
+    def focal_changes(self) -> list[dict[str, Any]]:
+        """Return by how much focal loss raises the test ECE of cross-entropy, both as trained.
+
+        One row per dataset and loss, with `temperature`, which TS, chosen by log-loss, gives cross-entropy.
+        """
+        return [
+            {
+                "dataset": row["dataset"],
+                "loss": loss,
+                "temperature": row["nll_ts_temperature"],
+                "change": scores[f"{loss}_pre_mean"] - scores["ce_pre_mean"],
+            }
+            for row in self.rows("overview", loss="ce")
+            for scores in [self.row("m20_ece", dataset=row["dataset"], model=row["model"], source="ours")]
+            for loss in FOCAL_LOSSES
+        ]
 
     def fts_against_ts(self, score: str, families: Sequence[str] = ()) -> PairedComparison | None:
         """Return FTS against TS over all runs, or those of some families of losses.
@@ -239,6 +258,10 @@ def write_figures(folder: Path, target: Path) -> None:
     for name, (panels_of, draw) in {
         "when-fts-pays": (Study.effects, studies.effects_figure),
         "focal-training": (Study.overviews, studies.training_figure),
+        "focal-changes": (
+            lambda study: {study.facts["title"]: pd.DataFrame(study.focal_changes())},
+            studies.changes_figure,
+        ),
     }.items():
         shown = [study for study in read_studies(folder).values() if name in study.facts.get("figures", ())]
         tables = {title: rows for study in shown for title, rows in panels_of(study).items()}

@@ -1,6 +1,7 @@
 """Figures across studies, from their tables: FTS against TS, and what training losses do to the ECE."""
 
 from collections.abc import Mapping
+from itertools import cycle
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -8,8 +9,12 @@ from matplotlib.figure import Figure
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.figures.forest import SHOWN_METRICS, Difference, ForestRow, draw_forest
 from focalcal.reporting.figures.style import (
+    BLACK,
     BLUE,
+    GREEN,
     GREY,
+    PURPLE,
+    VERMILION,
     Style,
     legend_below,
     method_handles,
@@ -20,6 +25,13 @@ from focalcal.reporting.figures.style import (
 from focalcal.training.appearance import loss_label, loss_order
 
 STYLE_OF_FAMILIES = Style(BLUE, "o")
+STYLES_OF_STUDIES = (
+    Style(VERMILION, "s"),
+    Style(BLUE, "D"),
+    Style(GREEN, "^"),
+    Style(PURPLE, "v"),
+    Style(GREY, "o"),
+)
 
 
 def effects_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
@@ -58,6 +70,28 @@ def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
     axes[0].set_yticks(places, [loss_label(loss) for loss in losses])
     axes[0].set_ylim(len(losses) - 0.4, -0.6)
     legend_below(drawn, method_handles(["none", "ts"]))
+    return drawn
+
+
+def changes_figure(changes: Mapping[str, pd.DataFrame]) -> Figure:
+    """Return what focal losses change in the ECE, by the temperature of cross-entropy: one panel per loss.
+
+    `changes` has the title of a study and its `Study.focal_changes`.
+    """
+    losses = list(next(iter(changes.values()))["loss"].unique())
+    drawn, axes = panels(len(losses), width=3.1, height=2.9, sharex=True, sharey=True)
+    for axis, loss in zip(axes, losses, strict=True):
+        axis.axhline(0, color=BLACK, linewidth=0.8)
+        styled = list(zip(changes.items(), cycle(STYLES_OF_STUDIES), strict=False))
+        for (title, rows), style in reversed(styled):  # the first on top
+            shown = rows[rows["loss"] == loss]
+            points = METRICS["ece"].factor * shown["change"].astype(float)
+            axis.plot(shown["temperature"], points, label=title, **style.options(linestyle=""))
+        axis.set_title(loss_label(loss))
+        axis.set_xlabel("T of cross-entropy")
+        plain_log(axis, "x")
+    axes[0].set_ylabel("change of test ECE (points)")
+    legend_below(drawn, {})
     return drawn
 
 

@@ -2,9 +2,11 @@
 
 import gzip
 
+import pandas as pd
 import pytest
 
 from focalcal.reporting import findings
+from focalcal.reporting.figures.studies import changes_figure
 from focalcal.reporting.findings import ContradictedError, Study, finding_pages, judged_claims
 
 
@@ -112,6 +114,28 @@ def test_the_ece_of_a_perfect_model_is_a_mean_over_a_family(tmp_path):
     assert study.perfect_ece(family, "trained here") == pytest.approx(0.03)
     assert study.perfect_ece("Cross-entropy", "trained here") is None
     assert study.perfect_ece("Brier", "trained here") is None
+
+
+def test_focal_losses_are_set_against_the_temperature_of_cross_entropy(tmp_path):
+    overview = "dataset,model,loss,nll_ts_temperature\nd,m,ce,2.5\nd,m,focal-1,1.5\ne,m,ce,0.5\n"
+    heads = ",".join(f"{loss}_pre_mean" for loss in ("ce", "focal-1", "focal-2", "focal-3"))
+    ece = (
+        f"dataset,model,source,{heads}\nd,m,ours,.2,.1,.05,.25\nd,m,published,1,1,1,1\ne,m,ours,.1,.2,.3,.5\n"
+    )
+    study = make_study(tmp_path, "a", {"overview": overview, "m20_ece": ece})
+    changes = pd.DataFrame(study.focal_changes())
+    table = changes.pivot_table("change", ["dataset", "temperature"], "loss")
+    assert table.loc[("d", 2.5)].tolist() == pytest.approx([-0.1, -0.15, 0.05])
+    assert table.loc[("e", 0.5)].tolist() == pytest.approx([0.1, 0.2, 0.4])
+    drawn = changes_figure(
+        {"One": changes[changes["dataset"] == "d"], "Two": changes[changes["dataset"] == "e"]}
+    )
+    points = [
+        {line.get_label(): (*line.get_xdata(), *line.get_ydata()) for line in axis.lines[1:]}
+        for axis in drawn.axes
+    ]
+    assert points[0] == {"One": (2.5, pytest.approx(-10)), "Two": (0.5, pytest.approx(10))}
+    assert points[2] == {"One": (2.5, pytest.approx(5)), "Two": (0.5, pytest.approx(40))}
 
 
 def test_changes_of_log_loss_are_against_the_run_as_trained(tmp_path):
