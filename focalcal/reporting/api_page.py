@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 from importlib import import_module
 
-from focalcal.calibration.catalogue import BUILT_IN_METHODS
-from focalcal.reporting.reference_pages import first_sentence
+from focalcal.calibration.catalogue import BUILT_IN_METHODS, METRICS
+from focalcal.reporting.reference_pages import first_sentence, name_section
 
 PUBLIC = {
     "focalcal.calibration.calibrators": ("TemperatureScaling", "FocalTemperatureScaling", "Calibrator"),
@@ -46,12 +46,17 @@ def api_page() -> str:
     for module, names in PUBLIC.items():
         parts.append(f"## `{module}`\n")
         parts += ["\n".join(_about(module, name)) for name in names]
-    rows = [
+    methods = [
         f"| `{method.id}` | `{method.module}.{method.class_name}` | "
         f"{first_sentence(method.class_name, method.module)} |"
         for method in BUILT_IN_METHODS.values()
     ]
-    return "\n".join([*parts, METHODS_HEAD, "| id | class | what it is |", "|---|---|---|", *rows, ""])
+    parts += [METHODS_HEAD, "| id | class | what it is |", "|---|---|---|", *methods, ""]
+    metrics = [
+        (_call(metric.module, metric.id), first_sentence(metric.id, metric.module))
+        for metric in METRICS.values()
+    ]
+    return "\n".join([*parts, *name_section("All scores", metrics)])
 
 
 def docstring_sections(item: Callable) -> dict[str, str]:
@@ -64,12 +69,12 @@ def docstring_sections(item: Callable) -> dict[str, str]:
 def _about(module: str, name: str) -> Iterator[str]:
     """Yield the lines about a class or function."""
     item = getattr(import_module(module), name)
-    yield from (f"### `{name}`", "", f"`{module}.{name}{_plain_signature(item)}`", "")
+    yield from (f"### `{name}`", "", f"`{_call(module, name)}`", "")
     for heading, text in docstring_sections(item).items():
         if heading:
             yield from (f"**{heading}**", "")
         if heading == "Examples":
-            yield from ("```pycon", text, "```", "")
+            yield from ("```pycon", *_missing_import(module, text), text, "```", "")
         elif heading in _ENTRY_SECTIONS:
             yield from (*_entries(text), "")
         else:
@@ -77,6 +82,13 @@ def _about(module: str, name: str) -> Iterator[str]:
     methods = [f"- {line}" for line in _methods(item)]
     if methods:
         yield from ("**Methods**", "", *methods, "")
+
+
+def _missing_import(module: str, example: str) -> Iterator[str]:
+    """Yield the import of what an example uses of its own module but does not import itself."""
+    used = [name for name in PUBLIC[module] if re.search(rf"\b{name}\b", example)]
+    if used and f"from {module} import" not in example:
+        yield f">>> from {module} import {', '.join(used)}"
 
 
 def _entries(text: str) -> Iterator[str]:
@@ -95,6 +107,11 @@ def _methods(item: Callable) -> Iterator[str]:
         if inspect.isfunction(function) and not name.startswith("_"):
             summary = " ".join(docstring_sections(function)[""].split("\n\n")[0].split())
             yield f"`{name}{_plain_signature(getattr(item, name))}`: {summary}"
+
+
+def _call(module: str, name: str) -> str:
+    """Return how a class or function is called."""
+    return f"{module}.{name}{_plain_signature(getattr(import_module(module), name))}"
 
 
 def _plain_signature(item: Callable) -> str:

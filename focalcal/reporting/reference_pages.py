@@ -111,27 +111,28 @@ def names_page() -> str:
     return "\n".join(
         [
             NAMES_HEAD,
-            *_name_section(
+            *name_section(
                 "Calibrators",
                 [(name, f"{label}. {first_sentence(*where)}") for name, label, *where in methods],
             ),
-            *_name_section(
+            *name_section(
                 "Scores", [(name, f"{label}. {first_sentence(*where)}") for name, label, *where in scores]
             ),
-            *_name_section(
+            *name_section(
                 "Losses",
                 [(loss_spelling(name, entry), entry.description) for name, entry in LOSSES.items()]
                 + [(name, "the same with smoothed labels") for name in smoothed_spellings()],
             ),
-            *_name_section(
+            *name_section(
                 "Models", [*MODELS.items(), ("timm:NAME", "any model of the timm library, for images")]
             ),
-            *_name_section("Datasets", [(name, load_entry(name)["title"]) for name in dataset_names({})]),
+            *name_section("Datasets", [(name, load_entry(name)["title"]) for name in dataset_names({})]),
         ]
     )
 
 
-def _name_section(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
+def name_section(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines of a section: a heading and a table of names and what they are."""
     cells = [f"| `{name}` | {text.replace('|', chr(92) + '|')} |" for name, text in rows]
     return [f"## {title}", "", "| name | what it is |", "|---|---|", *cells, ""]
 

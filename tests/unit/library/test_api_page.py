@@ -5,16 +5,20 @@ from importlib import import_module
 
 import pytest
 
+from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.api_page import PUBLIC, docstring_sections
 from tests.project import ROOT
 
+PAGE = (ROOT / "docs/api.md").read_text("utf-8")
 NAMES = [(module, name) for module, names in PUBLIC.items() for name in names]
 
 
-@pytest.mark.parametrize(("module", "name"), NAMES)
-def test_the_examples_of_a_public_name_run_and_give_what_they_state(module, name):
-    item = getattr(import_module(module), name)
-    (test,) = [found for found in doctest.DocTestFinder(recurse=False).find(item, name) if found.examples]
+@pytest.mark.parametrize("name", [name for _, name in NAMES])
+def test_an_example_of_the_page_runs_on_its_own_and_gives_what_it_states(name):
+    section = PAGE.partition(f"### `{name}`")[2]
+    example = section.partition("```pycon\n")[2].partition("```")[0]
+    test = doctest.DocTestParser().get_doctest(example, {}, name, "docs/api.md", 0)
+    assert test.examples
     runner = doctest.DocTestRunner(verbose=False)
     report = []
     runner.run(test, out=report.append)
@@ -32,5 +36,11 @@ def test_a_public_name_says_what_it_takes_and_returns(module, name):
 
 
 def test_the_page_has_every_public_name():
-    page = (ROOT / "docs/api.md").read_text("utf-8")
-    assert all(f"### `{name}`" in page for _, name in NAMES)
+    assert all(f"### `{name}`" in PAGE for _, name in NAMES)
+
+
+def test_the_page_has_the_arguments_of_every_score():
+    rows = PAGE.partition("## All scores")[2].splitlines()
+    scores = {row.split("(")[0].rpartition(".")[2] for row in rows if row.startswith("| `focalcal.")}
+    assert scores == set(METRICS)
+    assert any("aurc(probs, labels)" in row for row in rows)
