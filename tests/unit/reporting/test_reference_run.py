@@ -15,6 +15,7 @@ CONFIGS = {
     "cifar10": "cifar10-cpu",
     "cifar10-overfit": "cifar10-overfit-cpu",
     "fashion-mnist": "fashion-mnist-cpu",
+    "mukhoti2020-text": "mukhoti2020-text",
 }
 TEN = "published networks"
 MEGABYTES = 8
