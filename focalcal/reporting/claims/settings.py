@@ -12,6 +12,7 @@ from focalcal.training.catalogue import FEATURE_MODELS
 
 Run = Mapping[str, str]
 """A row of runs.csv."""
+NOT_CONVOLUTIONAL = (*FEATURE_MODELS, "tree-lstm")
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Setting:
     """The paper's losses; runs of other losses are ignored."""
     models: Sequence[str] = ()
     convolutional: bool = False
-    """Whether networks without convolutions, which see features and not images, are excluded."""
+    """Whether networks without convolutions are excluded."""
     epochs: Mapping[str, int] = field(default_factory=dict)
     """How long the paper trained, by dataset; other datasets are outside."""
     largest_training_error: float | None = None
@@ -52,7 +53,7 @@ class Setting:
                 ("not a published network", self.origin == "published" and not run.get("published")),
                 (f"not on {', '.join(self.epochs)}", self.epochs and run["dataset"] not in self.epochs),
                 (f"not one of {', '.join(self.models)}", self.models and run["model"] not in self.models),
-                ("not a convolutional network", self.convolutional and run["model"] in FEATURE_MODELS),
+                ("not a convolutional network", self.convolutional and run["model"] in NOT_CONVOLUTIONAL),
                 ("trained elsewhere in an unknown way", imported and self._is_unknown(run)),
                 ("" if imported else self._training_reason(run), True),
             )

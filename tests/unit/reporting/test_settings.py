@@ -37,6 +37,8 @@ def reasons(setting, *runs):
         ({"train_error": "0.16"}, ["training error above 5 %"]),
         ({"train_error": ""}, ["training error unknown"]),
         ({"model": "mlp"}, ["not a convolutional network"]),
+        ({"model": "tree-lstm"}, ["not a convolutional network"]),
+        ({"model": "gp-cnn"}, []),
         (
             {"model": "mlp", "train_error": "0.16"},
             ["not a convolutional network", "training error above 5 %"],
