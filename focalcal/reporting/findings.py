@@ -18,17 +18,18 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.common.io import read_json
-from focalcal.data.registry import load_entry
+from focalcal.data.registry import entry_names, job_spec, load_entry
 from focalcal.reporting.claims.evidence import NOT_RUN
 from focalcal.reporting.html import TEMPLATES
 from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, metrics_file
 from focalcal.reporting.snapshot import LOG_LOSS
-from focalcal.reporting.statistics.comparisons import compare_methods, paired_scores
-from focalcal.reporting.statistics.tests import Interval, PairedComparison, student_interval
+from focalcal.reporting.statistics.comparisons import paired_scores
+from focalcal.reporting.statistics.tests import Interval, student_interval
 from focalcal.reporting.tables.columns import spread_text
 from focalcal.reporting.tables.table import escape_markdown
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_family
+from focalcal.training.plan import dataset_size
 
 PAGES = TEMPLATES / "findings"
 STUDIES = "studies.yaml"
@@ -116,16 +117,6 @@ class Study:
             for loss in FOCAL_LOSSES
         ]
 
-    def fts_against_ts(self, score: str, families: Sequence[str] = ()) -> PairedComparison | None:
-        """Return FTS against TS over all runs, or those of some families of losses.
-
-        Both were chosen by the score that they are measured by.
-        """
-        frame = _read_metrics(metrics_file(self.folder))
-        if families:
-            frame = frame[frame["loss"].map(loss_family).isin(families)]
-        return compare_methods(frame, ("fts", score), ("ts", score), score)
-
     def perfect_ece(self, family: str, origin: str) -> float | None:
         """Return the mean ECE that perfectly calibrated models with the confidences after TS would show."""
         dataset = self._dataset(origin)
@@ -166,6 +157,23 @@ class Study:
         changes = pd.DataFrame(rows).pivot_table("change", RUN, "method")
         gaps = changes[method] - changes[other]
         return int((gaps < 0).sum()), int((gaps > 0).sum())
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """Return the configuration that it ran with."""
+        return read_json(self.folder / "config.json")
+
+    @property
+    def epochs(self) -> list[int]:
+        """Return the epochs of its trainings, by dataset in the order of the configuration."""
+        recipes = {name: run["recipe"] for run in self.config["runs"] for name in run["datasets"]}
+        return [self.config["recipes"][recipe]["epochs"] for recipe in recipes.values()]
+
+    @property
+    def training_samples(self) -> list[int]:
+        """Return the training samples of each dataset of the suite that it trains on, in the same order."""
+        names = dict.fromkeys(name for run in self.config["runs"] for name in run["datasets"])
+        return [dataset_size(job_spec(name)).train for name in names if name in entry_names()]
 
     @cached_property
     def runs(self) -> list[dict[str, Any]]:
@@ -258,6 +266,7 @@ def write_figures(folder: Path, target: Path) -> None:
     for name, (panels_of, draw) in {
         "when-fts-pays": (Study.effects, studies.effects_figure),
         "focal-training": (Study.overviews, studies.training_figure),
+        "psi": (Study.overviews, studies.recovery_figure),
         "focal-changes": (
             lambda study: {study.facts["title"]: pd.DataFrame(study.focal_changes())},
             studies.changes_figure,
@@ -288,9 +297,9 @@ def finding_pages(folder: Path) -> dict[str, str]:
     }
     environment.tests["startingwith"] = str.startswith
     environment.filters |= {
-        "fts_against": Study.fts_against_ts,
         "median": statistics.median,
         "number": format_number,
+        "few": _few,
         "over_seeds": lambda row, key: spread_text(row, key, METRICS[key.partition("_")[0]], "std"),
         "plain": escape_markdown,
         "signed": lambda value, decimals: format_number(value, decimals, signed=True),
@@ -303,6 +312,14 @@ def finding_pages(folder: Path) -> dict[str, str]:
 def _command(study: Study) -> str:
     """Return how to make a study again, as an item of a list."""
     return f"- {study.facts['title']}: `{study.facts['command']}`"
+
+
+def _few(numbers: Sequence[int]) -> str:
+    """Return one or two different numbers one after the other, more as their range."""
+    distinct = list(dict.fromkeys(numbers))
+    if len(distinct) > 2:
+        return f"{min(distinct):,} to {max(distinct):,}"
+    return "; ".join(f"{number:,}" for number in distinct)
 
 
 def states(holds: bool) -> str:

@@ -1,6 +1,6 @@
 """Figures across studies, from their tables: FTS against TS, and what training losses do to the ECE."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 
 import pandas as pd
@@ -22,7 +22,7 @@ from focalcal.reporting.figures.style import (
     panels,
     plain_log,
 )
-from focalcal.training.appearance import loss_label, loss_order
+from focalcal.training.appearance import FAMILIES, loss_family, loss_label, loss_order
 
 STYLE_OF_FAMILIES = Style(BLUE, "o")
 STYLES_OF_STUDIES = (
@@ -42,22 +42,47 @@ def effects_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
     groups = {
         title: _forest_rows(rows[rows["metric"] == rows["criterion"]]) for title, rows in effects.items()
     }
-    return draw_forest(groups, {metric: f"{METRICS[metric].name}, chosen by it" for metric in SHOWN_METRICS})
+    names = {metric: METRICS[metric].name for metric in SHOWN_METRICS}
+    return draw_forest(groups, {metric: f"{name}, selected by {name}" for metric, name in names.items()})
 
 
 def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
-    """Return the ECE as trained and after TS, one panel per table, by the training losses common to all.
+    """Return the ECE as trained and after TS, one panel per table, by the training losses common to all."""
+    return _ece_figure(overviews, _common_losses(overviews), ("ts", "none"), columns=2)
+
+
+def recovery_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
+    """Return the ECE as trained, by Psi and after TS, one panel per table, by the focal losses common to all.
+
+    A dashed line is cross-entropy as trained.
+    """
+    losses = [loss for loss in _common_losses(overviews) if loss_family(loss) == FAMILIES["focal"]]
+    drawn = _ece_figure(overviews, losses, ("ts", "psi", "none"), columns=3)
+    for axis, rows in zip(drawn.axes, overviews.values(), strict=True):
+        reference = METRICS["ece"].factor * float(rows.set_index("loss").loc["ce", "ece_none_mean"])
+        axis.axvline(reference, color=BLACK, linestyle="--", linewidth=1, zorder=0)
+    return drawn
+
+
+def _common_losses(overviews: Mapping[str, pd.DataFrame]) -> list[str]:
+    return sorted(set.intersection(*(set(rows["loss"]) for rows in overviews.values())), key=loss_order)
+
+
+def _ece_figure(
+    overviews: Mapping[str, pd.DataFrame], losses: list[str], methods: Sequence[str], columns: int
+) -> Figure:
+    """Return the ECE by methods, the last drawn on top: one panel per table, one row per loss.
 
     A thick line is a standard deviation over seeds to either side.
     """
-    losses = sorted(set.intersection(*(set(rows["loss"]) for rows in overviews.values())), key=loss_order)
     height = 0.24 * len(losses) + 0.7
-    drawn, axes = panels(len(overviews), width=3.3, height=height, columns=2, sharex=True, sharey=True)
+    drawn, axes = panels(len(overviews), 6.6 / columns, height, columns=columns, sharex=True, sharey=True)
     places, factor = range(len(losses)), METRICS["ece"].factor
     for axis, (title, rows) in zip(axes, overviews.items(), strict=True):
         shown = rows.set_index("loss").loc[losses]
-        scores = {method: factor * shown[f"ece_{method}_mean"].astype(float) for method in ("ts", "none")}
-        axis.hlines(places, scores["ts"], scores["none"], color=GREY, linewidth=0.8, zorder=1)
+        scores = {method: factor * shown[f"ece_{method}_mean"].astype(float) for method in methods}
+        ends = pd.concat(scores, axis=1)
+        axis.hlines(places, ends.min(axis=1), ends.max(axis=1), color=GREY, linewidth=0.8, zorder=1)
         for method, values in scores.items():
             spread = factor * shown[f"ece_{method}_std"].astype(float)
             style = method_style(method)
@@ -69,7 +94,7 @@ def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
         plain_log(axis, "x")
     axes[0].set_yticks(places, [loss_label(loss) for loss in losses])
     axes[0].set_ylim(len(losses) - 0.4, -0.6)
-    legend_below(drawn, method_handles(["none", "ts"]))
+    legend_below(drawn, method_handles(methods[::-1]))
     return drawn
 
 

@@ -1,12 +1,13 @@
 """Pages that are filled from the tables of studies, and refuse to say what those do not."""
 
 import gzip
+import json
 
 import pandas as pd
 import pytest
 
 from focalcal.reporting import findings
-from focalcal.reporting.figures.studies import changes_figure
+from focalcal.reporting.figures.studies import changes_figure, recovery_figure
 from focalcal.reporting.findings import ContradictedError, Study, finding_pages, judged_claims
 
 
@@ -65,6 +66,42 @@ def test_costs_and_speeds_come_from_the_snapshot(tmp_path):
     assert study.images_per_second == 200
 
 
+def test_epochs_and_training_samples_come_from_the_configuration(tmp_path):
+    study = make_study(tmp_path, "a", {"claims": ""})
+    runs = [
+        {"datasets": ["cifar10", "mine"], "recipe": "brief"},
+        {"datasets": ["20newsgroups"], "recipe": "long"},
+        {"datasets": ["cifar10"], "recipe": "brief"},
+    ]
+    recipes = {"brief": {"epochs": 3}, "long": {"epochs": 50}, "unused": {"epochs": 9}}
+    (study.folder / "config.json").write_text(json.dumps({"runs": runs, "recipes": recipes}))
+    assert study.epochs == [3, 3, 50]
+    assert study.training_samples == [50_000 - 5_000, 18_846 - 900 - 3_999]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([], ""), ([3, 3], "3"), ([13_947, 6_920], "13,947; 6,920"), ([5, 1_596, 76], "5 to 1,596")],
+)
+def test_a_few_numbers_are_listed_and_many_are_a_range(numbers, text):
+    assert findings._few(numbers) == text
+
+
+def test_the_figure_about_psi_has_focal_losses_with_a_fixed_gamma():
+    columns = [f"ece_{method}_{key}" for method in ("none", "ts", "psi") for key in ("mean", "std")]
+    rows = pd.DataFrame(
+        {"loss": ["ce", "focal-1", "focal-3", "flsd-53"]}
+        | {name: [0.2, 0.1, 0.05, 0.3] if name.endswith("mean") else 0.01 for name in columns}
+    )
+    rows["ece_psi_mean"] = [0.2, 0.21, 0.19, float("nan")]
+    drawn = recovery_figure({"One": rows, "Two": rows.drop(index=2)})
+    labels = [label.get_text() for label in drawn.axes[0].get_yticklabels()]
+    assert labels == ["Focal \N{GREEK SMALL LETTER GAMMA} = 1"]
+    ts, psi, raw, reference = drawn.axes[1].lines
+    assert [line.get_xdata()[0] for line in (ts, psi, raw)] == pytest.approx([10, 21, 10])
+    assert reference.get_xdata()[0] == pytest.approx(20)
+
+
 METRICS_HEAD = "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value\n"
 
 
@@ -87,9 +124,6 @@ def test_two_calibrators_are_compared_over_settings(tmp_path):
     assert gap.interval.low < gap.mean < gap.interval.high
     alone = study.gap(("fts", "ts"), "nll", "d", ["brier"])
     assert (alone.mean, alone.interval) == (pytest.approx(-0.1), None)
-    found = study.fts_against_ts("nll")
-    assert (found.runs, found.wins, found.losses) == (3, 1, 2)
-    assert study.fts_against_ts("nll", ["Brier"]).runs == 1
 
 
 def test_kept_epochs_are_set_against_temperatures_run_by_run(tmp_path):
