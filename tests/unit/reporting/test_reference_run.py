@@ -1,10 +1,14 @@
 """The reference runs are complete, and the README says what they show; their own pages are generated."""
 
 import json
+import re
+import tomllib
 
 import pandas as pd
 import pytest
+import yaml
 
+from focalcal.data.networks import networks_of
 from focalcal.reporting.records.measurements import RUN, load_metrics, metrics_file
 from focalcal.reporting.text import format_number
 from focalcal.workflow.grid import build_grid
@@ -19,6 +23,15 @@ CONFIGS = {
 }
 TEN = "published networks"
 MEGABYTES = 8
+WORDS = dict(
+    enumerate(
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"], 1
+    )
+)
+
+
+def readme():
+    return " ".join((ROOT / "README.md").read_text("utf-8").split())
 
 
 def test_the_readme_says_what_published_networks_show():
@@ -41,7 +54,7 @@ def test_the_readme_says_what_published_networks_show():
         counts = f"{row['wins']} of {row['settings_count']}"
         return f"({difference(row['difference_mean'])}, 95 % interval {low} to {high}, {counts})"
 
-    finding = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    finding = readme()
     many = f"much on CIFAR-100 {gain('imported logits')}, where it raises the ECE by"
     assert f"little on CIFAR-10 {gain(TEN)}, {many} {100 * price['difference_mean']:.1f} points." in finding
     assert price["verdict"] == "higher"
@@ -68,13 +81,52 @@ def test_the_readme_sets_the_texts_beside_the_printed_numbers():
         ece, temperature = cells.loc[dataset, source]
         return format_number(100 * ece, 1), format_number(temperature, 1)
 
-    finding = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    finding = readme()
     for words, dataset, name in (
         ("ECE of {} % and need T = {}", "20newsgroups", "20 Newsgroups"),
         ("{} % and {}", "sst-binary", "SST"),
     ):
         ours, printed = words.format(*numbers(dataset, "ours")), "{} %, {}".format(*numbers(dataset, "M20"))
         assert f"{ours} on {name} (printed: {printed})" in finding
+
+
+def test_the_readme_counts_what_make_demo_runs():
+    runs = list(build_grid(merged_config(), ROOT))
+    published = sum(run.published is not None for run in runs)
+    trained = f"trains {len(runs) - published} small networks"
+    assert f"{trained}, takes the logits of {WORDS[published]} published ones" in readme()
+    python = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["requires-python"]
+    assert f"Python {python.removeprefix('>=')} or newer" in readme()
+
+
+def test_the_readme_counts_published_networks_and_the_numbers_printed_about_them():
+    tables = REFERENCE / "published-networks" / "tables"
+    networks = WORDS[len(pd.read_csv(tables / "overview.csv"))]
+    assert f"On {networks} published networks" in readme()
+    assert f"before any correction for {networks} networks" in readme()
+    claims = pd.read_csv(tables / "claims.csv")
+    claims = claims[claims["id"].str.startswith("m20-released-")]
+    assert set(claims["verdict"]) == {"reproduced"}
+    numbers = sum(int(cells) for text in claims["measured"] for cells in re.findall(r"n = (\d+)", text))
+    released = WORDS[len(networks_of("mukhoti2020-cifar10"))]
+    assert (
+        f"All {numbers} numbers that M20 prints about its {released} published CIFAR-10 networks" in readme()
+    )
+
+
+def test_the_readme_counts_small_tables():
+    config = json.loads((REFERENCE / "small-datasets" / "config.json").read_text("utf-8"))
+    tables = len(config["runs"][0]["datasets"])
+    assert f"[{tables} small tables](docs/small-datasets.md)" in readme()
+    assert f"`configs/small-datasets.yaml` has {tables} of the same kind" in readme()
+
+
+def test_the_note_on_networks_that_were_not_available():
+    note = yaml.safe_load((REFERENCE / "studies.yaml").read_text("utf-8"))["published-networks"]["note"]
+    overview = pd.read_csv(REFERENCE / "published-networks" / "tables" / "overview.csv")
+    fetched = WORDS[len(networks_of("mukhoti2020-cifar100"))]
+    available = WORDS[(overview["dataset"] == "cifar100").sum()]
+    assert f"fetches {fetched} networks on CIFAR-100, of which only {available} was available" in note
 
 
 @pytest.mark.parametrize("dataset", CONFIGS)
