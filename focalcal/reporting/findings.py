@@ -33,7 +33,13 @@ from focalcal.training.plan import dataset_size
 
 PAGES = TEMPLATES / "findings"
 STUDIES = "studies.yaml"
-TRAINING = "train"
+STAGES = {
+    "train": "training",
+    "dump_logits": "logits",
+    "calibrate": "calibration",
+    "recommend": "calibration",
+}
+"""Of the rules that take the time of a study."""
 FOCAL_LOSSES = ("focal-1", "focal-2", "focal-3")
 """Focal losses with a constant gamma that all studies which train have in common."""
 # Pages ask for the same tables many times.
@@ -202,15 +208,12 @@ class Study:
         epochs = [read_json(self.folder / "runs" / path / "run.json")["kept_epoch"] for path in paths]
         return float(fits["temperature"].corr(pd.Series(epochs, index=fits.index), method="spearman"))
 
-    def seconds(self, rule: str | None = None) -> float:
-        """Return the job time of one rule, or of all."""
-        costs = pd.read_csv(self.folder / "costs.csv").set_index("rule")["seconds"]
-        return float(costs.sum() if rule is None else costs[rule])
-
-    @property
-    def share_outside_training(self) -> float:
-        """Return the share of its job time that is not training."""
-        return 1 - self.seconds(TRAINING) / self.seconds()
+    @cached_property
+    def minutes(self) -> dict[str, float]:
+        """Return the time of its jobs by stage, only of those that it has; all other rules are `the rest`."""
+        costs = pd.read_csv(self.folder / "costs.csv")
+        stages = costs["rule"].map(STAGES).fillna("the rest")
+        return (costs.groupby(stages)["seconds"].sum() / 60).to_dict()
 
     def _dataset(self, origin: str) -> str:
         """Return the dataset of the networks of one origin; nothing where they have a common origin."""

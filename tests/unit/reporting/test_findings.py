@@ -55,14 +55,14 @@ def test_a_claim_is_judged_by_each_study_that_could(tmp_path):
 
 def test_costs_and_speeds_come_from_the_snapshot(tmp_path):
     study = make_study(tmp_path, "a", {"claims": ""})
-    (study.folder / "costs.csv").write_text("rule,jobs,seconds\ntrain,2,30\ncalibrate,2,10\n")
+    (study.folder / "costs.csv").write_text(
+        "rule,jobs,seconds\ntrain,2,30\ncalibrate,2,10\nrecommend,2,5\nreport,1,7.5\n"
+    )
     for number, speed in enumerate((100, 200, 900)):
         path = study.folder / "runs" / str(number) / "run.json"
         path.parent.mkdir(parents=True)
         path.write_text(f'{{"images_per_second": {speed}}}')
-    assert study.seconds() == 40
-    assert study.seconds("train") == 30
-    assert study.share_outside_training == 0.25
+    assert study.minutes == {"training": 0.5, "calibration": 0.25, "the rest": 0.125}
     assert study.images_per_second == 200
 
 
