@@ -73,7 +73,7 @@ class Study:
     def heading(self, origin: str) -> str:
         """Return its title, with the dataset of one origin where its networks have several."""
         title, dataset = self.facts["title"], self._dataset(origin)
-        return f"{title}, {load_entry(dataset)['title'].partition(':')[0]}" if dataset else title
+        return f"{title}, {_dataset_title(dataset)}" if dataset else title
 
     def has(self, table: str) -> bool:
         """Return whether the snapshot has a table."""
@@ -87,24 +87,24 @@ class Study:
         return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
     def row(self, table: str, **where: Any) -> dict[str, Any]:
-        """Return the only row of a table with these values. Raise ContradictedError if there is no such."""
+        """Return the row with these values. Raise ContradictedError unless the table has exactly one."""
         found = self.rows(table, **where)
         if len(found) != 1:
             raise ContradictedError(f"{self.folder.name}/{table}: {len(found)} rows with {where}, not one")
         return found[0]
 
     def effects(self) -> dict[str, pd.DataFrame]:
-        """Return what FTS does to TS by training loss, for each origin of its networks, with a heading."""
+        """Return FTS against TS by training loss, one table per origin of the networks, by heading."""
         effects = pd.DataFrame(self.rows("when_fts_pays"))
         return {self.heading(origin): rows for origin, rows in effects.groupby("origin", sort=False)}
 
     def overviews(self) -> dict[str, pd.DataFrame]:
-        """Return the scores by training loss, for each dataset, with a heading."""
+        """Return the scores by training loss, one table per dataset, by heading."""
         overview = pd.DataFrame(self.rows("overview"))
         by_dataset = dict(iter(overview.groupby("dataset", sort=False)))
         if len(by_dataset) == 1:
             return {self.facts["title"]: overview}
-        return {load_entry(dataset)["title"].partition(":")[0]: rows for dataset, rows in by_dataset.items()}
+        return {_dataset_title(dataset): rows for dataset, rows in by_dataset.items()}
 
     def focal_changes(self) -> list[dict[str, Any]]:
         """Return by how much focal loss raises the test ECE of cross-entropy, both as trained.
@@ -189,7 +189,7 @@ class Study:
     @property
     def images_per_second(self) -> float:
         """Return the median speed of its trainings."""
-        return float(pd.Series([run["images_per_second"] for run in self.runs]).median())
+        return statistics.median(run["images_per_second"] for run in self.runs)
 
     def kept_epochs(self, dataset: str, loss: str) -> list[int]:
         """Return the epoch that each run with a loss kept, by seed."""
@@ -266,6 +266,7 @@ def write_figures(folder: Path, target: Path) -> None:
     """Draw the figures of the pages into `target`, each about the studies that name it."""
     from focalcal.reporting.figures import studies, style  # noqa: PLC0415  pages need no figures
 
+    every = read_studies(folder).values()
     for name, (panels_of, draw) in {
         "when-fts-pays": (Study.effects, studies.effects_figure),
         "focal-training": (Study.overviews, studies.training_figure),
@@ -275,7 +276,7 @@ def write_figures(folder: Path, target: Path) -> None:
             studies.changes_figure,
         ),
     }.items():
-        shown = [study for study in read_studies(folder).values() if name in study.facts.get("figures", ())]
+        shown = [study for study in every if name in study.facts.get("figures", ())]
         tables = {title: rows for study in shown for title, rows in panels_of(study).items()}
         with style.house_style():
             style.write_figure(draw(tables), [target / f"{name}.png"])
@@ -312,8 +313,13 @@ def finding_pages(folder: Path) -> dict[str, str]:
     return {name: _filled(environment.get_template(name)) for name in environment.list_templates()}
 
 
+def _dataset_title(dataset: str) -> str:
+    """Return the title of a dataset without the description behind its colon."""
+    return load_entry(dataset)["title"].partition(":")[0]
+
+
 def _command(study: Study) -> str:
-    """Return how to make a study again, as an item of a list."""
+    """Return the command that makes a study again, as a list item."""
     return f"- {study.facts['title']}: `{study.facts['command']}`"
 
 

@@ -90,17 +90,16 @@ def _fill(target: Path, results: Path, *, runs: bool) -> None:
 
 
 def _write_log_loss(path: Path, metrics: pd.DataFrame) -> None:
-    """Write the test log-loss of each run after each calibrator that it chose, or that was not fitted."""
+    """Write the test log-loss of each run by each calibrator that was fitted by log-loss or needs no fit."""
     rows = metrics[(metrics["split"] == "test") & (metrics["metric"] == LEADING)]
     rows = rows[rows["criterion"].isin(["", LEADING])].rename(columns={"value": LEADING})
-    compression = {"method": "gzip", "mtime": 0}
     rows.to_csv(
         path,
         columns=[*RUN, "method", LEADING],
         index=False,
         float_format="%.6g",
         lineterminator="\n",
-        compression=compression,
+        compression={"method": "gzip", "mtime": 0},
     )
 
 

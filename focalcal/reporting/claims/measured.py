@@ -14,6 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from focalcal.reporting.records.measurements import SCORE
+from focalcal.reporting.records.published import DIVISORS
 from focalcal.training.catalogue import training_gamma
 
 Found = tuple[float, str, int] | None
@@ -285,9 +286,8 @@ def _joined_cells(runs: Measurements, paper: str, metric: str) -> pd.DataFrame:
 
 def _rounding(cells: pd.DataFrame) -> list[float]:
     """Return half a unit of each cell's last printed digit, in the suite's units."""
-    units = {"percent": 100.0, "nats": 1.0}
     decimals = cells["printed"].str.partition(".")[2].str.len()
-    return [0.5 * 10.0**-count / units[unit] for count, unit in zip(decimals, cells["unit"], strict=True)]
+    return [0.5 * 10.0**-count / DIVISORS[unit] for count, unit in zip(decimals, cells["unit"], strict=True)]
 
 
 def _focal_below_ce(values: pd.Series, words: str) -> Found:

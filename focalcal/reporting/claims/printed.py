@@ -12,6 +12,7 @@ from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, Missing
 
 ROW = ("dataset", "model")
 CELL = ("loss", "method", "criterion", "metric")
+MOST_LISTED = 6
 Cell = Mapping[str, Any]
 """What names cells: by column, a value or a list of values."""
 
@@ -123,6 +124,6 @@ def _listed_values(cell: Cell, name: str, printed: Mapping[tuple[str, ...], floa
     return cell[name] if isinstance(cell[name], list) else [cell[name]]
 
 
-def _few(names: Sequence[str], shown: int = 6) -> str:
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(names[:MOST_LISTED]) + more

@@ -24,6 +24,7 @@ from focalcal.reporting.figures.style import (
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.statistics.tests import TAILS
 from focalcal.reporting.tables.recovery import PARADIGMS
 from focalcal.training.appearance import GAMMA, is_smoothed, loss_label, loss_order
 
@@ -71,7 +72,7 @@ def pool(bins: Sequence[Mapping[str, Any]]) -> Pooled:
     return Pooled(len(bins), total, *pooled, float(errors.mean()))
 
 
-def accuracy_band(pooled: Pooled, *, seed: int = 0) -> NDArray[np.float64]:
+def accuracy_band(pooled: Pooled) -> NDArray[np.float64]:
     """Return the 95 % bootstrap interval of each bin's accuracy over the test samples of one run, (2, bins).
 
     The runs share one test set, so that pooling them adds no samples: a bin counts with its mean number of
@@ -79,8 +80,8 @@ def accuracy_band(pooled: Pooled, *, seed: int = 0) -> NDArray[np.float64]:
     """
     samples = np.maximum(1, np.rint(pooled.count / pooled.runs)).astype(int)
     chance = np.nan_to_num(pooled.accuracy).clip(0, 1)
-    draws = np.random.default_rng(seed).binomial(samples, chance, (RESAMPLES, len(samples))) / samples
-    return np.where(pooled.count > 0, np.quantile(draws, (0.025, 0.975), axis=0), np.nan)
+    draws = np.random.default_rng(0).binomial(samples, chance, (RESAMPLES, len(samples))) / samples
+    return np.where(pooled.count > 0, np.quantile(draws, TAILS, axis=0), np.nan)
 
 
 @dataclass(frozen=True)

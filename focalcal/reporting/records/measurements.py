@@ -52,14 +52,14 @@ def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def summarise(frame: pd.DataFrame, split: str = "test") -> pd.DataFrame:
-    """Return each score over seeds on one split, by dataset, model, loss, method, criterion and metric.
+def summarise(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return each test score over seeds, by dataset, model, loss, method, criterion and metric.
 
     Columns: mean, sample standard deviation std (n - 1), number of seeds, mean temperature, smallest and
     largest gamma. NaN stands for the deviation of a single seed and for parameters that a method lacks.
     """
     # Sums depend on their order in the last digit: sorting makes the result depend on the rows alone.
-    rows = frame[frame["split"] == split].sort_values([*RUN, *SCORE])
+    rows = frame[frame["split"] == "test"].sort_values([*RUN, *SCORE])
     table = rows.groupby([*SETTING, *SCORE]).agg(
         mean=("value", "mean"),
         std=("value", "std"),
@@ -104,11 +104,9 @@ def shown_fits(frame: pd.DataFrame, criterion: str, *, gamma_known: bool = False
     ]
 
 
-def rows_of_fits(
-    frame: pd.DataFrame, fits: Iterable[tuple[str, str]], metric: str, split: str = "test"
-) -> pd.DataFrame:
-    """Return one metric's rows of these (method, criterion) pairs."""
-    rows = frame[(frame["split"] == split) & (frame["metric"] == metric)]
+def rows_of_fits(frame: pd.DataFrame, fits: Iterable[tuple[str, str]], metric: str) -> pd.DataFrame:
+    """Return the test rows of one metric and these (method, criterion) pairs."""
+    rows = frame[(frame["split"] == "test") & (frame["metric"] == metric)]
     return rows[pd.MultiIndex.from_frame(rows[FIT]).isin(list(fits))]
 
 

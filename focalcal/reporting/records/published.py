@@ -24,7 +24,7 @@ K24_LOG_LOSS = "fts-k24"
 CELL = ["paper", "dataset", "model", "loss", "method", "criterion", "metric"]
 
 
-def load_results(folder: Path = FOLDER) -> pd.DataFrame:
+def load_results() -> pd.DataFrame:
     """Return every transcribed result cell of K24 Table 1 and M20 Tables 1-13, one row per printed number.
 
     Text columns: paper, table, row, column (labels as printed), dataset, model, loss, method, criterion,
@@ -33,7 +33,7 @@ def load_results(folder: Path = FOLDER) -> pd.DataFrame:
     a std), gamma, temperature (NaN where not printed; M20 Tables 11 and 13 use that of Tables 1 and 7),
     seeds (0 where not printed).
     """
-    cells = pd.concat([_read(folder / name) for name in RESULT_FILES], ignore_index=True)
+    cells = pd.concat([_read(name) for name in RESULT_FILES], ignore_index=True)
     cells = cells.rename(columns={"value": "printed", "std": "printed_std"})
     for name, printed in (("value", "printed"), ("std", "printed_std")):
         cells[name] = [_in_suite_units(*pair) for pair in zip(cells[printed], cells["unit"], strict=True)]
@@ -43,12 +43,12 @@ def load_results(folder: Path = FOLDER) -> pd.DataFrame:
     return cells
 
 
-def load_c21_statements(folder: Path = FOLDER) -> pd.DataFrame:
+def load_c21_statements() -> pd.DataFrame:
     """Return what C21's text says about ECE-raw and ECE-Psi of a paradigm, dataset and model.
 
     `gamma` becomes a tuple of floats: those the statement is about, or for `best gamma` the one it names.
     """
-    statements = _read(folder / "c21_statements.csv")
+    statements = _read("c21_statements.csv")
     statements["gamma"] = [tuple(float(part) for part in text.split()) for text in statements["gamma"]]
     return statements
 
@@ -96,6 +96,6 @@ def _in_suite_units(printed: str, unit: str) -> float:
     return float(Decimal(printed) / DIVISORS[unit]) if printed else math.nan
 
 
-def _read(path: Path) -> pd.DataFrame:
-    """Return a CSV with every column as text and empty fields as empty strings."""
-    return pd.read_csv(path, dtype=str, keep_default_na=False)
+def _read(name: str) -> pd.DataFrame:
+    """Return a transcribed file with every column as text and empty fields as empty strings."""
+    return pd.read_csv(FOLDER / name, dtype=str, keep_default_na=False)

@@ -18,7 +18,6 @@ from focalcal.common.intervals import NORMAL_HALF_WIDTH
 from focalcal.reporting.records.measurements import RUN, SETTING
 from focalcal.reporting.statistics.tests import (
     ALPHA,
-    CONFIDENCE,
     HIGHER,
     LOWER,
     OPEN,
@@ -107,7 +106,7 @@ def pooled_effect(rows: pd.DataFrame) -> Effect:
         difference=float((weights * difference).sum()),
         z=corrected / error if error > 0 else 0.0,
         interval=Interval(corrected - half, corrected + half),
-        new_interval=student_interval(settings["difference"].mean().to_numpy(), CONFIDENCE),
+        new_interval=student_interval(settings["difference"].mean().to_numpy()),
         wins=int((difference < -TIE).sum()),
         ties=int((difference.abs() <= TIE).sum()),
         losses=int((difference > TIE).sum()),

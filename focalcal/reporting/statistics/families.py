@@ -52,9 +52,7 @@ def with_origins(frame: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> pd.D
     return frame.assign(origin=[origins[key] for key in keys])
 
 
-def family_effects(
-    comparisons: pd.DataFrame, runs: Iterable[Mapping[str, str]], pair: tuple[str, str] = HEADLINE
-) -> list[FamilyEffect]:
+def family_effects(comparisons: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> list[FamilyEffect]:
     """Return the effect for each origin, metric, criterion and family, in the order of the report.
 
     `comparisons` are those of `sample_comparisons`. Holm's correction covers the families of one origin,
@@ -67,9 +65,9 @@ def family_effects(
     criteria = [name for name in METRICS if name in chosen_by]
     groups = dict(list(rows.groupby(["origin", "criterion", "family"])))
     best = {
-        key: best_method(group[group["metric"] == LEADING], pair)
+        key: best_method(group[group["metric"] == LEADING])
         for key, group in groups.items()
-        if set(pair) <= set(group["method"].unique())
+        if set(HEADLINE) <= set(group["method"].unique())
     }
     found = []
     for origin, metric, criterion in product(ORIGINS, COMPARED_METRICS, criteria):
@@ -77,7 +75,7 @@ def family_effects(
             key for key in best if key[:2] == (origin, criterion) and metric in groups[key]["metric"].unique()
         ]
         keys.sort(key=lambda key: order[key[2]])
-        found += _corrected([_family_effect(groups[key], metric, pair, best[key]) for key in keys])
+        found += _corrected([_family_effect(groups[key], metric, best[key]) for key in keys])
     return found
 
 
@@ -86,27 +84,27 @@ def _corrected(found: Sequence[FamilyEffect]) -> list[FamilyEffect]:
     return [replace(one, effect=effect) for one, effect in zip(found, adjusted, strict=True)]
 
 
-def _family_effect(rows: pd.DataFrame, metric: str, pair: tuple[str, str], best: str) -> FamilyEffect:
+def _family_effect(rows: pd.DataFrame, metric: str, best: str) -> FamilyEffect:
     """Return the effect by one metric, given the rows of one origin, criterion and family."""
     measured = rows[rows["metric"] == metric]
-    effects = {other: _effect_of(measured, (best, other)) for other in reversed(pair) if other != best}
+    effects = {other: _effect_of(measured, (best, other)) for other in reversed(HEADLINE) if other != best}
     first = rows.iloc[0]
     identity = (first["origin"], first["family"], metric, first["criterion"])
-    return FamilyEffect(*identity, _effect_of(measured, pair), best, effects)
+    return FamilyEffect(*identity, _effect_of(measured, HEADLINE), best, effects)
 
 
 def _effect_of(rows: pd.DataFrame, pair: tuple[str, str]) -> Effect:
     return pooled_effect(rows[(rows["method"] == pair[0]) & (rows["against"] == pair[1])])
 
 
-def best_method(rows: pd.DataFrame, pair: tuple[str, str] = HEADLINE) -> str:
-    """Return the method with the lowest mean score over settings, of those that all runs of the pair have.
+def best_method(rows: pd.DataFrame) -> str:
+    """Return the method with the lowest mean score over settings; the first in the catalogue wins a tie.
 
-    `rows` are comparisons by one metric. The first in the order of the catalogue wins a tie.
+    `rows` are comparisons by one metric. A method counts if every run with FTS or TS has it.
     """
-    scores = pd.concat([rows[rows["against"] == other] for other in pair])
+    scores = pd.concat([rows[rows["against"] == other] for other in HEADLINE])
     scores = scores.drop_duplicates([*RUN, "method"])
     means = scores.groupby([*SETTING, "method"])["value"].mean().groupby(level="method").mean()
     counts = scores.groupby("method").size()
-    everywhere = means[counts == counts[list(pair)].max()]
+    everywhere = means[counts == counts[list(HEADLINE)].max()]
     return min(everywhere.index, key=lambda method: (everywhere[method], list(METHODS).index(method)))

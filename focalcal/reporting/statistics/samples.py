@@ -40,23 +40,21 @@ class Resampled:
         return Resampled(self.value[column], self.draws[:, column])
 
 
-def resample_weights(samples: int, resamples: int, seed: int = 0) -> Iterator[NDArray[np.float64]]:
+def resample_weights(samples: int, resamples: int) -> Iterator[NDArray[np.float64]]:
     """Yield the weight of each sample in each resample, in chunks of at most `CHUNK` rows (r, n) of sum 1."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     for start in range(0, resamples, CHUNK):
         drawn = [rng.integers(samples, size=samples) for _ in range(min(CHUNK, resamples - start))]
         yield np.array([np.bincount(rows, minlength=samples) for rows in drawn]) / samples
 
 
-def resample_means(columns: Sequence[NDArray[np.float64]], resamples: int, seed: int = 0) -> list[Resampled]:
+def resample_means(columns: Sequence[NDArray[np.float64]], resamples: int) -> list[Resampled]:
     """Return the column means of arrays (n, c) of the same samples, and those of the same resamples."""
     if not columns:
         return []
     # One product with all columns is several times as fast as one with each array.
     together = np.concatenate(columns, axis=1)
-    draws = np.concatenate(
-        [weights @ together for weights in resample_weights(len(together), resamples, seed)]
-    )
+    draws = np.concatenate([weights @ together for weights in resample_weights(len(together), resamples)])
     ends = np.cumsum([values.shape[1] for values in columns])
     return [
         Resampled(values.mean(axis=0), draws[:, end - values.shape[1] : end])

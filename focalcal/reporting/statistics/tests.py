@@ -179,14 +179,14 @@ def normal_p(z: float) -> float:
     return math.erfc(abs(z) / math.sqrt(2))
 
 
-def student_interval(values: np.ndarray, confidence: float = CONFIDENCE) -> Interval | None:
+def student_interval(values: np.ndarray) -> Interval | None:
     """Return Student's t interval of the mean of values float (n,); None for a single one."""
     from scipy import stats  # noqa: PLC0415
 
     if len(values) < 2:
         return None
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    half = float(stats.t.ppf(TAILS[1], len(values) - 1)) * error
     return Interval(float(np.mean(values)) - half, float(np.mean(values)) + half)
 
 

@@ -12,6 +12,7 @@ from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits
 from focalcal.reporting.records.published import load_c21_statements
 from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.statistics.tests import TAILS
 from focalcal.reporting.tables.columns import (
     DATASET_MODEL,
     interval_column,
@@ -53,7 +54,6 @@ SHARE = replace(METRICS["error"], decimals=1)
 ALL_DECIMALS = 15
 """Divergences are compared by all their digits."""
 NOT_APPLICABLE = "not applicable"
-CONFIDENCE = 0.95
 INTERVAL_NOTE = (
     "Mean over seeds ± half-width of the 95 % interval of the mean (Student's t); none for one seed."
 )
@@ -327,6 +327,6 @@ def seed_intervals(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     mean = [np.mean(values) for values in groups.values()]
     deviation = [np.std(values, ddof=1) if len(values) > 1 else np.nan for values in groups.values()]
     seeds = np.array([len(values) for values in groups.values()], dtype=int)
-    half_width = stdtrit(seeds - 1, (1 + CONFIDENCE) / 2) * np.array(deviation) / np.sqrt(seeds)
+    half_width = stdtrit(seeds - 1, TAILS[1]) * np.array(deviation) / np.sqrt(seeds)
     table = pd.DataFrame({"mean": mean, "half_width": half_width, "seeds": seeds}, index)
     return table.astype({"mean": float, "seeds": "Int64"})
