@@ -8,6 +8,7 @@ extensions that it uses, so that an edit reruns those jobs. Standard library onl
 import ast
 import functools
 import importlib.util
+import inspect
 import re
 import sys
 from collections.abc import Callable, Collection
@@ -97,6 +98,8 @@ def load_extension(kind: str, name: str, root: Path = CHECKOUT) -> Any:
                     f"{file}: class {only.__name__} has no method {method}; allowed: {KINDS[kind]}; add it "
                     f"(docs/extend.md)"
                 )
+    else:
+        _check_arguments(kind, file, only)
     return only
 
 
@@ -116,6 +119,21 @@ def _check_definitions(kind: str, file: str, found: list[str]) -> None:
     if len(found) != 1:
         what = f"defines {', '.join(found)}" if found else "does not define what it should"
         raise UserError(f"{file} {what}; allowed: {KINDS[kind]}; see docs/extend.md")
+
+
+def _check_arguments(kind: str, file: str, function: Callable) -> None:
+    """Raise a UserError unless a function takes the arguments that it will be called with."""
+    positional = [None] if kind == "datasets" else [None, None]
+    keywords = {"gamma": None} if kind == "losses" else {}
+    try:
+        inspect.signature(function).bind(*positional, **keywords)
+    except TypeError as error:
+        raise UserError(
+            f"{file}: {_FUNCTIONS[kind]} does not take the arguments it is given ({error}); allowed: "
+            f"{KINDS[kind]}; change its arguments (docs/extend.md)"
+        ) from None
+    except ValueError:  # some functions written in C do not tell their arguments
+        return
 
 
 def _defined(tree: ast.Module, kind: str) -> list[str]:

@@ -15,7 +15,7 @@ from focalcal.common.extensions import (
 GOOD = {
     "datasets": "def load(options):\n    return options\n",
     "losses": "def loss(logits, labels, gamma=None):\n    return logits\n",
-    "models": "from math import prod as build\n",
+    "models": "from operator import add as build\n",
     "calibrators": "class Mine:\n    def fit(self, x, y): ...\n    def predict_proba(self, x): ...\n",
     "metrics": "metric = max\n",
 }
@@ -87,6 +87,26 @@ def test_a_class_without_a_method_is_refused_when_it_is_loaded(write):
     root = write("calibrators", "mine", "class Mine:\n    def fit(self, x, y): ...\n")
     with pytest.raises(UserError, match=r"mine\.py: class Mine has no method predict_proba; allowed: one"):
         load_extension("calibrators", "mine", root)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("datasets", "def load(): ...\n", "too many positional arguments"),
+        ("losses", "def loss(logits, labels): ...\n", "got an unexpected keyword argument 'gamma'"),
+        ("models", "def build(input_shape): ...\n", "too many positional arguments"),
+        ("metrics", "def metric(probs, labels, bins): ...\n", "missing a required argument: 'bins'"),
+    ],
+)
+def test_a_function_with_other_arguments_is_refused_when_it_is_loaded(kind, text, reason, write):
+    root = write(kind, "mine", text)
+    with pytest.raises(UserError) as refused:
+        load_extension(kind, "mine", root)
+    function = text.removeprefix("def ").partition("(")[0]
+    assert str(refused.value) == (
+        f"extensions/{kind}/mine.py: {function} does not take the arguments it is given ({reason}); "
+        f"allowed: {KINDS[kind]}; change its arguments (docs/extend.md)"
+    )
 
 
 def test_a_missing_file_is_named(tmp_path):
