@@ -212,7 +212,8 @@ class ReportSection(Section):
     resamples: Annotated[int, Ge(100), Le(100_000)] = 1000
     """Bootstrap draws of each run's test samples."""
     reliability_methods: MethodNames = ("none", "ts", "fts", "psi")
-    """Calibrators that get a column of reliability diagrams, each one of calibration.methods."""
+    """Calibrators that get a column of reliability diagrams, each one of calibration.methods. Those of the
+    default that are not among them are left out."""
     recommend: bool = True
     """Whether each run gets a recommended calibrator, chosen by cross-validation and saved. It takes as long
     as all calibration, and studies of many small runs need none."""

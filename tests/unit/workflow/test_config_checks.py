@@ -224,6 +224,12 @@ def test_a_single_gamma_is_enough_for_a_grid_search():
     assert build_grid(config, ROOT).paths
 
 
+def test_calibrators_can_be_chosen_without_choosing_the_reliability_diagrams():
+    config = merged_config()
+    config["calibration"]["methods"] = ["none", "ts", "svs"]
+    assert build_grid(config, ROOT).paths
+
+
 def test_the_last_temperature_is_counted_in_decimals():
     config = merged_config()
     # In binary 0.1 + 0.2 lies above 0.3.
