@@ -122,9 +122,9 @@ class Browser:
                 windowsVirtualKeyCode=key_code,
             )
 
-    def screenshot(self, path, *, whole=False):
-        """Write what is shown, or the whole page, as PNG."""
-        shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def screenshot(self, path):
+        """Write what is shown as PNG."""
+        shot = self.send("Page.captureScreenshot", format="png")
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(base64.b64decode(shot["data"]))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.browser import Browser, find_chromium
-from tests.e2e.made_results import MadeResults
+from tests.unit.reporting.made_results import MadeResults
 
 ARTEFACTS = Path(__file__).with_name("artefacts")
 BLOCKS = [

@@ -6,7 +6,7 @@ import pytest
 
 from focalcal.common.errors import UserError
 from focalcal.reporting import compare
-from tests.e2e.made_results import MadeResults
+from tests.unit.reporting.made_results import MadeResults
 
 BLOCKS = [
     {

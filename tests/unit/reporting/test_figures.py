@@ -32,8 +32,8 @@ def png(figure):
     return target.getvalue()
 
 
-def metric_rows(*rows, dataset="d", model="m"):
-    return pd.DataFrame(list(rows), columns=COLUMNS).assign(dataset=dataset, model=model)
+def metric_rows(*rows, dataset="d"):
+    return pd.DataFrame(list(rows), columns=COLUMNS).assign(dataset=dataset, model="m")
 
 
 def sources_of(tmp_path, **cache):

@@ -105,10 +105,10 @@ def test_the_figure_about_psi_has_focal_losses_with_a_fixed_gamma():
 METRICS_HEAD = "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value\n"
 
 
-def metrics_rows(losses, score="nll"):
-    """Return metrics.csv of one network per loss, given its scores by method."""
+def metrics_rows(losses):
+    """Return metrics.csv of one network per loss, given its log-losses by method."""
     return METRICS_HEAD + "".join(
-        f"d,m,{loss},{seed},{method},{score},0,1,test,{score},{value}\n"
+        f"d,m,{loss},{seed},{method},nll,0,1,test,nll,{value}\n"
         for loss, by_method in losses.items()
         for method, values in by_method.items()
         for seed, value in enumerate(values)

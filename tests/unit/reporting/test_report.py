@@ -3,6 +3,7 @@ import gzip
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
@@ -13,9 +14,11 @@ from focalcal.reporting.html import TEMPLATES
 from focalcal.reporting.products import PAGES, PRODUCTS, SECTIONS, Layout, Product
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.report.contents import read_contents, report_html
+from focalcal.reporting.report.runtime import chart_runtime
 from focalcal.reporting.text import format_duration
 from focalcal.workflow.grid import build_grid
-from tests.e2e.made_results import ROOT, MadeResults
+from tests.project import ROOT
+from tests.unit.reporting.made_results import MadeResults
 
 BLOCKS = [
     {
@@ -47,6 +50,9 @@ CLAIM = {
 }
 
 
+RUNTIME = cache(chart_runtime)
+
+
 def product(name, kind="table", section="scores", order=1, **facts):
     return Product(
         name, kind, "m.py", section, order, f"Heading of {name}", f"Caption of {name}.", (), **facts
@@ -66,6 +72,8 @@ MADE = [
 @pytest.fixture(autouse=True)
 def made_products(monkeypatch):
     monkeypatch.setattr(products, "PRODUCTS", MADE)
+    # Always the same, and more than half of the time that a report takes.
+    monkeypatch.setattr("focalcal.reporting.report.contents.chart_runtime", RUNTIME)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.reporting.statistics.comparisons import compared_pairs
-from tests.e2e.made_results import MadeResults
+from tests.unit.reporting.made_results import MadeResults
 from tests.unit.reporting.made_sources import bold, build, column, csv_rows, metrics_of, texts
 
 G = "\N{GREEK SMALL LETTER GAMMA}"

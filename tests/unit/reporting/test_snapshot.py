@@ -10,7 +10,7 @@ from focalcal.common.errors import UserError
 from focalcal.reporting import snapshot
 from focalcal.reporting.compare import compare_folders
 from focalcal.reporting.report.images import image_size
-from tests.e2e.made_results import MadeResults
+from tests.unit.reporting.made_results import MadeResults
 
 BLOCK = {
     "datasets": ["gauss-3"],

@@ -1,6 +1,6 @@
 """A configuration all of whose runs diverged still gets its tables, figures and report, which say so."""
 
-from tests.e2e.made_results import MadeResults
+from tests.unit.reporting.made_results import MadeResults
 
 BLOCK = {
     "datasets": ["gauss-3"],

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import yaml
 from PIL import Image
 
 from focalcal.calibration.catalogue import METRICS
@@ -15,12 +14,11 @@ from focalcal.reporting.claims.ledger import RUNS, load_claims
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.aggregate import RUN_COLUMNS
 from focalcal.reporting.records.measurements import COLUMNS
-from focalcal.workflow import titles
 from focalcal.workflow.grid import build_grid
+from tests.project import ROOT, merged_config
 from tests.unit.reporting.made_recommendation import made_recommendation
 from workflow_scripts import claims, experiment_checks, products, report
 
-ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {"metric": "ece", "criterion": "ece", "reliability_methods": ["none", "ts", "fts"]}
 FITS = (("none", ""), *itertools.product(("ts", "fts"), ("nll", "ece", "adaece")))
 GAMMAS = np.array([0.0, -0.5, 0.5, 1.0])
@@ -41,7 +39,7 @@ class MadeResults:
     def __init__(self, root, blocks, *, failed=(), seed=0):
         self.root = Path(root)
         self.rng = np.random.default_rng(seed)
-        self.config = make_config(blocks)
+        self.config = merged_config() | {"runs": blocks, "logits": {}, "published": []}
         self.grid = build_grid(self.config, ROOT)
         self.layout = Layout(self.grid)
         self.failed = set(failed)
@@ -241,11 +239,3 @@ class MadeResults:
             writer.writerow(["epoch", *names, "last_layer_weight_norm"])
             for epoch in range(1, EPOCHS + 1):
                 writer.writerow([epoch, *self.rng.uniform(0.1, 1, len(names)), 1.0])
-
-
-def make_config(blocks):
-    """Return the default configuration with other runs."""
-    config = yaml.safe_load((ROOT / "config.yaml").read_text("utf-8"))
-    config |= yaml.safe_load((ROOT / "configs" / "recipes.yaml").read_text("utf-8"))
-    titles.fill_in(config, [])
-    return config | {"runs": blocks, "logits": {}, "published": []}
