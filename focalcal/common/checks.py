@@ -32,7 +32,7 @@ COLUMNS = tuple(field.name for field in fields(Check))
 
 
 def write_checks(path: str | os.PathLike[str], checks: Iterable[Check]) -> None:
-    """Write checks as CSV, one row per check; raise ValueError if one is there twice."""
+    """Write checks as CSV, one row per check; raise ValueError if one occurs twice."""
     checks = list(checks)
     counts = Counter((check.name, check.setting, check.place) for check in checks)
     for names, count in counts.items():

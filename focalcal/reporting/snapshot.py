@@ -14,10 +14,9 @@ from focalcal.common.errors import UserError
 from focalcal.common.io import read_json, write_json
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
-from focalcal.reporting.records.measurements import RUN, load_metrics
+from focalcal.reporting.records.measurements import LEADING, RUN, load_metrics
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.images import reduced_png
-from focalcal.reporting.statistics.families import LEADING
 from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 

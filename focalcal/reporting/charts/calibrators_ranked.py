@@ -6,9 +6,10 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.charts import grammar
 from focalcal.reporting.products import chart
+from focalcal.reporting.records.measurements import LEADING, SECOND
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.arena import SECOND, Arena, Contestant, arena_criterion, arena_of
-from focalcal.reporting.statistics.families import LEADING, ORIGINS, with_origins
+from focalcal.reporting.statistics.arena import Arena, Contestant, arena_criterion, arena_of
+from focalcal.reporting.statistics.families import ORIGINS, with_origins
 
 
 @chart(

@@ -6,10 +6,9 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.charts import grammar
 from focalcal.reporting.products import chart
-from focalcal.reporting.records.measurements import SETTING, rows_of_fits, shown_fits
+from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING, rows_of_fits, shown_fits
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.arena import BASELINE, SECOND, arena_criterion
-from focalcal.reporting.statistics.families import LEADING
+from focalcal.reporting.statistics.arena import BASELINE, arena_criterion
 from focalcal.training.appearance import loss_label, loss_order
 
 

@@ -13,7 +13,7 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.scores import by_dataset_model
 from focalcal.reporting.figures.style import BLACK, Style, setting_title, styles_of_losses
 from focalcal.reporting.products import figure
-from focalcal.reporting.records.measurements import SETTING
+from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import HEADLINE
 from focalcal.reporting.statistics.effects import sample_comparisons
@@ -21,8 +21,7 @@ from focalcal.reporting.statistics.tests import HIGHER, LOWER
 from focalcal.reporting.text import MINUS
 from focalcal.training.appearance import loss_label, loss_order
 
-SHOWN_METRICS = ("nll", "ece")
-"""The proper score first."""
+SHOWN_METRICS = (LEADING, SECOND)
 ROW_INCHES = 0.19
 
 

@@ -16,6 +16,8 @@ RUN = ["dataset", "model", "loss", "seed"]
 SETTING = ["dataset", "model", "loss"]
 FIT = ["method", "criterion"]
 SCORE = [*FIT, "metric"]
+LEADING, SECOND = "nll", "ece"
+"""The score that decides, a proper one, and the one beside it, which a constant confidence can satisfy."""
 
 
 def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:

@@ -6,16 +6,10 @@ from typing import Any
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS, Metric
-from focalcal.reporting.statistics.arena import (
-    SECOND,
-    Arena,
-    Contestant,
-    arena_criterion,
-    arena_of,
-)
+from focalcal.reporting.records.measurements import LEADING, SECOND
+from focalcal.reporting.statistics.arena import Arena, Contestant, arena_criterion, arena_of
 from focalcal.reporting.statistics.effects import IDENTICAL, MIXED, Effect
 from focalcal.reporting.statistics.families import (
-    LEADING,
     ORIGINS,
     TRAINED,
     FamilyEffect,

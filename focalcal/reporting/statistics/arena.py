@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from focalcal.reporting.records.measurements import SETTING, rows_of_fits, shown_fits
-from focalcal.reporting.statistics.families import LEADING
+from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING, rows_of_fits, shown_fits
 from focalcal.reporting.statistics.tests import (
     Interval,
     PairedComparison,
@@ -19,8 +18,6 @@ from focalcal.reporting.statistics.tests import (
     student_interval,
 )
 
-SECOND = "ece"
-"""The metric beside log-loss, which leads: a constant confidence can have a perfect ECE."""
 BASELINE = "ts"
 
 

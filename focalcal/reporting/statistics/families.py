@@ -7,15 +7,13 @@ from itertools import product
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS
-from focalcal.reporting.records.measurements import RUN, SETTING
+from focalcal.reporting.records.measurements import LEADING, RUN, SETTING
 from focalcal.reporting.statistics.comparisons import HEADLINE
 from focalcal.reporting.statistics.effects import Effect, adjust_effects, pooled_effect
 from focalcal.reporting.statistics.samples import COMPARED_METRICS
 from focalcal.training.appearance import loss_family, loss_order
 
 PUBLISHED, IMPORTED, TRAINED = "published networks", "imported logits", "trained here"
-LEADING = "nll"
-"""The score that the best calibrator is found by, a proper one."""
 ORIGINS = (PUBLISHED, IMPORTED, TRAINED)
 """Where networks come from, in the order of the report. They are judged apart: pooling hides the answer."""
 
@@ -46,7 +44,7 @@ def run_origin(run: Mapping[str, str]) -> str:
 
 
 def with_origins(frame: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> pd.DataFrame:
-    """Return the rows of runs of a frame with a column `origin`."""
+    """Return a frame of rows about runs with a column `origin`."""
     origins = {tuple(run[key] for key in RUN): run_origin(run) for run in runs}
     keys = zip(*(frame[key].tolist() for key in RUN), strict=True)
     return frame.assign(origin=[origins[key] for key in keys])

@@ -6,7 +6,7 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import SETTING
+from focalcal.reporting.records.measurements import LEADING, SETTING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import DATASET_MODEL, number_column
 from focalcal.reporting.tables.table import Column, Row, Table
@@ -14,8 +14,6 @@ from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_family, loss_label, loss_order
 
 STAGES = {"none": "As trained", "ts": "After TS"}
-LEADING = "nll"
-"""The score that decides, a proper one; the report's metric stands beside it."""
 BASELINE = "ce"
 Best = tuple[str, float, float]
 """A loss, its score, and the score of cross-entropy, NaN where that was not trained."""
