@@ -281,9 +281,9 @@ def _plain_number(digits: str, meaning: str, loss_id: str) -> float:
 
 
 def _add_own_losses() -> None:
-    """Add the user's own losses, except those whose name is the id of another loss."""
+    """Add the user's own losses, except those whose name is the id or the family of another loss."""
     for name in extension_names("losses"):
-        if known_loss(name) is None:
+        if name not in LOSSES and known_loss(name) is None:
             description = f"your own, {extension_file('losses', name)}"
             LOSSES[name] = LossKind(OWN_LOSSES, name, description, number="gamma", number_is_optional=True)
 

@@ -122,3 +122,11 @@ def test_a_model_of_nan_is_refused(use_model):
     use_model(build_nan)
     with pytest.raises(UserError, match="returns NaN or infinities for inputs of zeros"):
         build.build_model("mine", (5,), 3)
+
+
+@pytest.mark.parametrize("name", ["focal", "ls", "ce"])
+def test_a_loss_that_comes_with_focalcal_is_never_replaced(monkeypatch, name):
+    monkeypatch.setattr(catalogue, "extension_names", lambda _: [name])
+    before = dict(LOSSES)
+    catalogue._add_own_losses()
+    assert before == LOSSES
