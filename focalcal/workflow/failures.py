@@ -13,7 +13,11 @@ ADVICE = (
 )
 MOST_JOBS = 20
 """As many failed jobs are named."""
-CLUSTER_ADVICE = "For a job that SLURM killed, see also logs/slurm/."
+CLUSTER_ADVICE = (
+    "A job whose log is missing or empty was refused or killed by SLURM: the reason stands after 'failed:' "
+    "above, its output below logs/slurm/. For a refused group, add --verbose and try the sbatch command that "
+    "it prints."
+)
 
 
 def report(failed: Iterable[Any], *, on_cluster: bool) -> str:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -275,7 +276,7 @@ class Terminal(logging.Handler):
             self._show()
         elif event == "job_error":
             self._jobs.end(record.jobid, succeeded=False)
-            self._write(f"failed: {' '.join([record.rule_name, *record.log])}")
+            self._write(": ".join(["failed", " ".join([record.rule_name, *record.log]), *_reason(record)]))
 
     def _show(self) -> None:
         if self._display is None:
@@ -305,6 +306,16 @@ def attach(logger: logging.Logger, settings: Any, ending: Callable[[], str]) -> 
         logger.removeHandler(stream)
     logger.addHandler(terminal)
     return terminal
+
+
+def _reason(record: Any) -> list[str]:
+    """Return what the cluster said of a job that failed, in one line; nothing if it said nothing.
+
+    The command of the submission, which Snakemake's log file has, follows in indented lines.
+    """
+    lines = (record.rule_msg or "").splitlines()
+    told = " ".join(takewhile(lambda line: not line.startswith(" "), lines))
+    return [told] if told else []
 
 
 def _duration(seconds: float) -> str:

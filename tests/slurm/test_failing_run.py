@@ -1,4 +1,4 @@
-"""One run can never succeed and a node is drained: the other runs finish and the failed one is named."""
+"""A run or a submission can never succeed, a node is drained: the rest finishes, and what failed is named."""
 
 import pytest
 
@@ -62,3 +62,11 @@ def test_job_on_a_draining_node_finishes_and_later_ones_go_elsewhere(project):
     (job,) = project.trainings(GOOD)
     assert (job["JobState"], job["Restarts"]) == ("COMPLETED", "0")
     assert job["NodeList"] not in {later["NodeList"] for later in project.trainings(BROKEN)[1:]}
+
+
+def test_why_slurm_refused_a_submission_is_shown(cluster, tmp_path):
+    project = ClusterProject.create(tmp_path / "project", cluster, ["ce"], [GOOD])
+    project.set_resources("fetch_data", slurm_partition="nowhere")
+    output = project.on_cluster("--until", "fetch_data", "--retries", "0", expect=1)
+    (line,) = [line for line in output.splitlines() if line.startswith("failed: fetch_data ")]
+    assert "invalid partition specified: nowhere" in line

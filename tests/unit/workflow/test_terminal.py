@@ -38,7 +38,7 @@ def snakemake(**settings):
     return logger, stream, attached
 
 
-def run_jobs(logger, count, *, log="logs/train/d/m/ce/seed1.log", failing=()):
+def run_jobs(logger, count, *, log="logs/train/d/m/ce/seed1.log", failing=(), rule_msg=None):
     logger.info("Building DAG of jobs...")
     logger.info("Job stats", extra={"event": "run_info", "stats": {"train": count, "total": count}})
     for number in range(count):
@@ -47,7 +47,7 @@ def run_jobs(logger, count, *, log="logs/train/d/m/ce/seed1.log", failing=()):
         logger.info("x" * 5000, extra={"event": "job_info", **facts})
         if number in failing:
             logger.error("Command 'xxx'", extra={"event": "error", "exception": "RuleException"})
-            logger.error("Error in rule train", extra={"event": "job_error", **facts})
+            logger.error("Error in rule train", extra={"event": "job_error", "rule_msg": rule_msg, **facts})
         else:
             logger.info("Finished", extra={"event": "job_finished", "job_id": number})
             logger.info(None, extra={"event": "progress", "done": number + 1, "total": count})
@@ -76,6 +76,21 @@ def test_a_failed_job_is_named_and_the_end_says_why_instead_of_where_the_report_
     lines = capsys.readouterr().err.splitlines()
     assert "failed: train logs/train/d/m/ce/seed1.log" in lines
     assert lines[-1] == "Failed for good: 1"
+
+
+def test_what_the_cluster_said_of_a_failed_job_is_shown_without_the_command(capsys):
+    logger, _, attached = snakemake()
+    message = (
+        "SLURM sbatch failed. The error message was 'sbatch: error: bad partition\nsbatch: error: refused'.\n"
+        "    sbatch call:\n        sbatch --parsable -p nope\n"
+    )
+    run_jobs(logger, 1, failing={0}, rule_msg=message)
+    attached.close()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("failed: ")]
+    assert line == (
+        "failed: train logs/train/d/m/ce/seed1.log: SLURM sbatch failed. The error message was "
+        "'sbatch: error: bad partition sbatch: error: refused'."
+    )
 
 
 def test_after_another_error_no_report_is_promised(capsys):
