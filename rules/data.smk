@@ -56,7 +56,9 @@ rule inspect_data:
 
 
 rule data_all:
-    """All datasets in use, and a figure of each."""
+    """All that is fetched: datasets with a figure of each, human labels, logits of models trained elsewhere."""
     input:
         collect("results/data/{dataset}.npz", dataset=GRID.datasets),
         collect("results/figures/data/{dataset}.png", dataset=GRID.datasets),
+        collect("results/human_labels/{dataset}.npz", dataset=GRID.human_labels),
+        collect("results/runs/{run}/logits.npz", run=GRID.imported_paths),

@@ -66,6 +66,7 @@ class Grid:
         self._runs = {run.path: run for run in runs}
         self.paths = list(self._runs)
         self.trained_paths = [run.path for run in runs if run.imported is None]
+        self.imported_paths = [run.path for run in runs if run.imported is not None]
         self.datasets = sorted({run.dataset for run in runs if run.imported is None})
         self.own_logits_only = not config["runs"] and not config.get("published")
         """Whether every run is one of the user's own logits; theory and claims are then left out."""
@@ -75,7 +76,7 @@ class Grid:
         """Where the human labels of the datasets in use come from."""
         # Four wildcards together identify a run and each has a constraint of its own, so that of the dataset
         # looks ahead at the whole run in rules that make imported or trained runs only.
-        imported = _alternatives(run.path for run in runs if run.imported is not None)
+        imported = _alternatives(self.imported_paths)
         self.imported_constraint = f"(?={imported}/){self.constraint('dataset')}"
         self.trained_constraint = f"(?!{imported}/){self.constraint('dataset')}"
 

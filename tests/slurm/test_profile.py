@@ -59,6 +59,17 @@ def test_human_labels_come_from_outside_the_submission_of_a_run(project):
     assert planned["recovery_human"] == 1
 
 
+def test_data_all_fetches_what_nodes_without_internet_access_cannot(project):
+    overlay = project.root / "human.yaml"
+    overlay.write_text("recovery: {human_labels: {cifar10: download}}\n", encoding="utf-8")
+    configs = ("--configfile", "configs/published-networks.yaml", "human.yaml")
+    assert project.planned("data_all", *configs) == {
+        "data_all": 1,
+        "import_logits": 14,
+        "recovery_human": 1,
+    }
+
+
 def test_training_is_warned_before_its_limit(full_grid):
     warnings = {resources.get("slurm_extra") for rule, resources in full_grid if rule == "train"}
     assert warnings == {"--signal=TERM@120"}
