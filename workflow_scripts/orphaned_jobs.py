@@ -30,7 +30,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         orphaned_jobs.wait(arguments.directory, arguments.interval)
         found = []
     if not found:
-        print("No job of an earlier Snakemake is left. Next: snakemake --unlock, then start it as before.")
+        folder = arguments.directory.resolve()
+        print(f"No job of an earlier Snakemake in {folder} is left.")
+        print("Next: add --unlock to its command, then start it as before.")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ A killed Snakemake (kill -9, a login node that went down) leaves its jobs in the
 but a Snakemake that starts meanwhile does not know about them and would submit the same work again.
 """
 
+import shlex
 import shutil
 import subprocess
 import time
@@ -53,11 +54,13 @@ def find(folder: Path) -> list[OrphanedJob]:
 def refuse(folder: Path) -> None:
     """Raise a UserError that says what to do, if an earlier Snakemake in `folder` left jobs in the queue."""
     if found := find(folder):
+        # The command runs in the clone, which need not be the folder.
+        where = f"--directory {shlex.quote(str(folder))}"
         raise UserError(
             f"SLURM jobs of an earlier Snakemake in {str(folder)!r} are still in the queue: "
-            f"{', '.join(map(str, found))}; a second Snakemake would run them twice; let them finish with "
-            f"'{COMMAND} --wait', or stop them with '{COMMAND} --cancel' (training continues from "
-            f"its checkpoint), then start Snakemake again"
+            f"{', '.join(map(str, found))}; a second Snakemake would run them twice; in the clone, let them "
+            f"finish with `{COMMAND} --wait {where}`, or stop them with `{COMMAND} --cancel {where}` "
+            f"(training continues from its checkpoint), then start Snakemake again"
         )
 
 

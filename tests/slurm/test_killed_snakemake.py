@@ -44,7 +44,7 @@ def test_survivor_that_finishes_is_not_repeated(project):
 
     assert job["JobId"] in project.python("workflow_scripts.orphaned_jobs")
     project.release(WAITED_FOR)
-    assert "No job of an earlier Snakemake is left" in project.python(
+    assert f"No job of an earlier Snakemake in {project.root} is left" in project.python(
         "workflow_scripts.orphaned_jobs", "--wait", "--interval", "1"
     )
     project.on_cluster("--until", "train")

@@ -75,14 +75,16 @@ def test_slurm_that_hangs_is_an_error_too(slurm, tmp_path, monkeypatch):
 
 
 def test_refusal_names_the_jobs_and_both_ways_out(slurm, tmp_path):
-    slurm(("7", "RUNNING", "focalcal_1", str(tmp_path), "rule_train_wildcards_digits_mlp_ce_1"))
+    """The commands are for the clone; with `--directory`, the folder of the jobs is another one."""
+    folder = tmp_path / "my results"
+    slurm(("7", "RUNNING", "focalcal_1", str(folder), "rule_train_wildcards_digits_mlp_ce_1"))
     with pytest.raises(UserError) as refusal:
-        orphaned_jobs.refuse(tmp_path)
+        orphaned_jobs.refuse(folder)
     message = str(refusal.value)
-    assert f"earlier Snakemake in '{tmp_path}'" in message
+    assert f"earlier Snakemake in '{folder}'" in message
     assert "7 (train digits mlp ce 1, running)" in message
-    assert "'python -m workflow_scripts.orphaned_jobs --wait'" in message
-    assert "'python -m workflow_scripts.orphaned_jobs --cancel'" in message
+    for choice in ("--wait", "--cancel"):
+        assert f"`python -m workflow_scripts.orphaned_jobs {choice} --directory '{folder}'`" in message
 
 
 def test_nothing_is_refused_with_an_empty_queue(slurm, tmp_path):
@@ -103,14 +105,17 @@ def test_command_cancels_and_says_what_comes_next(slurm, tmp_path, capsys):
     slurm(*jobs)
     entry_point.main(["--directory", str(tmp_path), "--cancel", "--interval", "0"])
     assert (tmp_path / "cancelled").read_text("utf-8") == "7 8\n"
-    assert "Next: snakemake --unlock" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        f"No job of an earlier Snakemake in {tmp_path} is left.",
+        "Next: add --unlock to its command, then start it as before.",
+    ]
 
 
 def test_command_with_an_empty_queue_cancels_nothing(slurm, tmp_path, capsys):
     slurm()
     entry_point.main(["--directory", str(tmp_path), "--cancel"])
     assert not (tmp_path / "cancelled").exists()
-    assert capsys.readouterr().out.startswith("No job of an earlier Snakemake is left.")
+    assert capsys.readouterr().out.startswith(f"No job of an earlier Snakemake in {tmp_path} is left.")
 
 
 def test_waiting_ends_when_the_queue_is_empty(slurm, tmp_path):
