@@ -41,6 +41,16 @@ def test_every_job_has_memory_and_a_time_limit(full_grid):
         assert int(resources["runtime"]) > 0
 
 
+def test_no_job_asks_for_more_than_the_documentation_says(full_grid):
+    """The table in docs/slurm.md, section 'What jobs ask for': MB and minutes of a first attempt."""
+    documented = {"fetch_data": (4000, 240), "train": (8000, 480), "aggregate": (8000, 30)}
+    for rule, resources in full_grid:
+        if rule != "all":
+            memory, minutes = documented.get(rule, (4000, 30))
+            assert int(resources["mem_mb"]) <= memory, rule
+            assert int(resources["runtime"]) <= minutes, rule
+
+
 def test_every_rule_asks_for_more_when_it_is_tried_again():
     for path in (ROOT / "rules").glob("*.smk"):
         for rule in re.split(r"^rule ", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
