@@ -124,7 +124,8 @@ class Jobs:
         many = {rule: count for rule, count in self.planned.most_common() if count > 1}
         counts = many | {"other": self.total - sum(many.values())}
         details = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        return f"{self.total} jobs: {details}" if many else f"{self.total} jobs"
+        total = f"{self.total} job{'s' if self.total != 1 else ''}"
+        return f"{total}: {details}" if many else total
 
     def summary(self) -> str:
         """Return in one line what is done, and how long it took and may still take."""

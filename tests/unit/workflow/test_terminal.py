@@ -78,6 +78,12 @@ def test_a_failed_job_is_named_and_the_end_says_why_instead_of_where_the_report_
     assert lines[-1] == "Failed for good: 1"
 
 
+def test_a_single_job_is_not_called_jobs():
+    jobs = Jobs()
+    jobs.plan({"plan": 1, "total": 1})
+    assert jobs.overview() == "1 job"
+
+
 def test_what_the_cluster_said_of_a_failed_job_is_shown_without_the_command(capsys):
     logger, _, attached = snakemake()
     message = (
