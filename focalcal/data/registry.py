@@ -143,11 +143,11 @@ def user_files(spec: Mapping[str, Any]) -> list[str]:
 
 
 def _folders(where: str, top: Path) -> list[str]:
-    """Return a folder of images and all folders in it; raise a UserError for what Snakemake cannot follow."""
+    """Return a folder of samples and all folders in it; raise UserError for what Snakemake cannot follow."""
     if top.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise UserError(
             f"{where}: {str(top)!r} contains the working directory, where results are written; allowed: a "
-            f"folder of images only; move them into one"
+            f"folder of samples only; move them into one"
         )
     below = (path for pattern in ("*", "*/*") for path in top.glob(pattern) if path.is_dir())
     try:
@@ -155,7 +155,7 @@ def _folders(where: str, top: Path) -> list[str]:
     except OSError as error:
         raise UserError(
             f"{where}: {str(top)!r} cannot be listed ({error.strerror}: {error.filename!r}); allowed: a "
-            f"folder of images; correct it"
+            f"folder of samples; correct it"
         ) from None
     for path in folders:
         printable = os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -19,9 +19,11 @@ from focalcal.data.text_sources import read_newsgroups
 from focalcal.data.texts import (
     TOKENISATION,
     read_vectors,
+    shared_texts,
     tokens,
     vocabulary,
     warn_about_missing,
+    warn_about_texts,
     without_header,
     word_numbers,
 )
@@ -128,7 +130,7 @@ def own_texts(name: str, path: Path, parameters: Mapping[str, Any], vectors: Vec
     read = _texts_of_folder if path.is_dir() else _texts_of_csv
     texts, names, class_names, counts = read(path)
     if len(class_names) < 2:
-        raise UserError(f"{path} has {len(class_names)} classes; allowed: 2 or more; label the texts")
+        raise UserError(f"{path} has only the class {class_names[0]!r}; allowed: 2 or more; label the texts")
     label_of = {name: label for label, name in enumerate(class_names)}
     labels = np.array([label_of[name] for name in names], dtype=np.int64)
     indices = split_indices(labels, counts, parameters["validation"], parameters["test"], parameters["seed"])
@@ -150,6 +152,8 @@ def _documents(
     """Return texts as the numbers of their last words."""
     split_texts = [tokens(text) for text in texts]
     words = vocabulary(split_texts, settings["vocabulary"])
+    if len(words) == 1:
+        raise ValueError(f"none of its {len(texts)} texts has a word; allowed: {TOKENISATION}; correct them")
     found = read_vectors(vectors.path, words, settings["dimensions"], settings["spread"])
     if vectors.path is not None:
         warn_about_missing(name, vectors.source, found)
@@ -158,6 +162,9 @@ def _documents(
     record = _record(TOKENISATION, words, missing, vectors, settings["dimensions"])
     record["longest"] = max(map(len, split_texts))
     record["cut to"] = settings["length"]
+    record["texts without words"] = int((~numbers.any(axis=1)).sum())
+    record["texts in several splits"] = shared_texts(numbers, indices)
+    warn_about_texts(name, record["texts without words"], record["texts in several splits"])
     data = _assembled_texts(numbers, labels, indices, len(class_names), words, found.values)
     return TextDataset(data, class_names, record)
 
@@ -205,7 +212,7 @@ def _texts_of_csv(path: Path) -> tuple[list[str], list[str], list[str], dict[str
     """Return the texts of a CSV file, the class of each, all classes and the number of texts in each part."""
     rows = _csv_rows(path)
     counts = {"": len(rows)}
-    if rows and "split" in rows[0]:
+    if "split" in rows[0]:
         counts = _sort_by_split(path, rows)
     names = [row["label"] for row in rows]
     return [row["text"] for row in rows], names, sorted(set(names)), counts
@@ -222,18 +229,21 @@ def _csv_rows(path: Path) -> list[dict[str, str]]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path} cannot be read as CSV in UTF-8 ({error}); convert it") from None
     needed = CSV_COLUMNS[:2]
-    if not set(needed) <= set(columns) or not set(columns) <= set(CSV_COLUMNS):
+    if sorted(columns) not in (sorted(needed), sorted(CSV_COLUMNS)):
         raise UserError(
-            f"{path} has the columns {', '.join(columns) or 'none'}; allowed: {', '.join(needed)} and "
-            f"optionally {CSV_COLUMNS[2]}; rename them"
+            f"{path} has the columns {', '.join(map(repr, columns)) or 'none'}; allowed: {', '.join(needed)} "
+            f"and optionally {CSV_COLUMNS[2]}, separated by commas; rename, add or remove columns"
         )
+    if not rows:
+        raise UserError(f"{path} has no rows below its header; add one per text")
     if number := uneven_row(rows):
         raise UserError(
             f"{path}: row {number} does not have {len(columns)} cells; allowed: one per column; put a "
             f"text with commas in double quotes"
         )
     for number, row in enumerate(rows, start=1):
-        if not row["label"].strip():
+        row |= {column: row[column].strip() for column in columns if column != "text"}
+        if not row["label"]:
             raise UserError(f"{path}: row {number} has no label; allowed: any text; label it or remove it")
     return rows
 
@@ -246,7 +256,10 @@ def _sort_by_split(path: Path, rows: list[dict[str, str]]) -> dict[str, int]:
     counts = {split: sum(row["split"] == split for row in rows) for split in SPLITS}
     counts = {split: count for split, count in counts.items() if count}
     if not {"train", "test"} <= counts.keys():
-        raise UserError(f"{path} has no {'train' if 'train' not in counts else 'test'} split; add it")
+        missing = "train" if "train" not in counts else "test"
+        raise UserError(
+            f"{path} has no {missing} split; add it, or remove the column split to have one drawn at random"
+        )
     return counts
 
 

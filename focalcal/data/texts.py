@@ -2,11 +2,13 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from focalcal.common.io import refusing_damage
 
 _LOG = logging.getLogger(__name__)
 LONGEST_WORD = 100
@@ -53,17 +55,27 @@ def vocabulary(texts: Iterable[Sequence[str]], size: int | None = None) -> list[
 
 
 def word_numbers(texts: Sequence[Sequence[str]], words: Sequence[str], length: int) -> np.ndarray:
-    """Return int32 (n, length): the numbers of each text's last words, right-aligned after zeros.
+    """Return int32 (n, m): the numbers of each text's last words, right-aligned after zeros.
 
-    Words outside the vocabulary are left out before a text is cut to its last `length` words.
+    Words outside the vocabulary are left out before a text is cut to its last `length` words; m is the
+    largest number of words that are left.
     """
     number_of = {word: number for number, word in enumerate(words)}
-    numbers = np.zeros((len(texts), length), dtype=np.int32)
-    for row, text in zip(numbers, texts, strict=True):
-        known = [number_of[word] for word in text if word in number_of][-length:]
-        if known:
-            row[-len(known) :] = known
+    known = [[number_of[word] for word in text if word in number_of][-length:] for text in texts]
+    numbers = np.zeros((len(texts), max(map(len, known))), dtype=np.int32)
+    for row, text in zip(numbers, known, strict=True):
+        row[len(row) - len(text) :] = text
     return numbers
+
+
+def shared_texts(numbers: np.ndarray, indices: Mapping[str, np.ndarray]) -> int:
+    """Return how many different texts, as `word_numbers` gives them, occur in more than one split."""
+    splits = Counter(
+        text
+        for chosen in indices.values()
+        for text in {hash(row.tobytes()) for row in numbers[chosen] if row.any()}
+    )
+    return sum(count > 1 for count in splits.values())
 
 
 def read_vectors(
@@ -71,7 +83,8 @@ def read_vectors(
 ) -> WordVectors:
     """Return the vectors of `words` from a file in GloVe's text format: a word and d numbers on each line.
 
-    A word without a vector gets one drawn uniformly from [-spread, spread]; without a file, all do.
+    A word without a vector gets one drawn uniformly from [-spread, spread]; without a file, all do. Raise
+    ValueError if the file has a vector for none of the words.
     """
     random = np.random.RandomState(seed)
     values = random.uniform(-spread, spread, (len(words), dimensions)).astype(np.float32)
@@ -79,18 +92,29 @@ def read_vectors(
     number_of = {word: number for number, word in enumerate(words)}
     found = {""}
     if path is not None:
-        with path.open(encoding="utf-8") as lines:
+        with refusing_damage(path), path.open(encoding="utf-8") as lines:
             for line in lines:
                 word, _, numbers = line.partition(" ")
                 if word in number_of and word not in found:
                     vector = np.array(numbers.split(), dtype=np.float32)
                     if vector.shape != (dimensions,):
-                        raise ValueError(
-                            f"{path.name} has {vector.size} numbers for {word!r}, not {dimensions}"
-                        )
+                        raise ValueError(f"it has {vector.size} numbers for {word!r}, not {dimensions}")
                     values[number_of[word]] = vector
                     found.add(word)
+        if len(found) == 1:
+            raise ValueError(
+                f"{path} has a vector for none of the {len(words) - 1} words; delete it if it is damaged, "
+                f"else set vectors to null"
+            )
     return WordVectors(values, [word for word in words if word not in found])
+
+
+def warn_about_texts(dataset: str, wordless: int, shared: int) -> None:
+    """Log how many texts have no words, and how many occur in more than one split."""
+    if wordless:
+        _LOG.warning("%s: texts without a word of the vocabulary: %d", dataset, wordless)
+    if shared:
+        _LOG.warning("%s: texts that occur, word for word, in more than one split: %d", dataset, shared)
 
 
 def warn_about_missing(dataset: str, source: str, vectors: WordVectors) -> None:

@@ -134,7 +134,8 @@ def split_indices(
     rest = len(pool) - sum(sizes)
     if rest < 1:
         raise UserError(
-            f"validation {validation} and test {test} leave no training samples out of {len(pool)}"
+            f"validation {validation} and test {test} leave no training samples out of {len(pool)}; lower "
+            f"them or add samples"
         )
     chosen = stratified(labels[pool], [*sizes, rest], seed)
     drawn = {name: pool[positions] for name, positions in zip([*wanted, "train"], chosen, strict=True)}

@@ -103,7 +103,7 @@ def test_newsgroups_from_their_archive(server, cache):
     np.testing.assert_array_equal(data.train_indices, order[7:])
     # The first in the archive's order: training, rec.autos, number 100; its header is gone.
     words = data.words[data.inputs[0]].tolist()
-    assert words == ["", "the", "car", "number", "0", "caf\u00e9"]
+    assert words == ["the", "car", "number", "0", "caf\u00e9"]
     assert data.labels[0] == 0
     assert data.vectors[data.words.tolist().index("car"), 0] == 3
     assert not data.vectors[data.words.tolist().index("the")].any(), "words without vectors are zero"
@@ -169,7 +169,7 @@ def test_prepared_texts_can_be_written_read_and_drawn(server, cache, tmp_path):
             r"vectors must be float32 \(18, d\), not float32 \(3, 4\)",
         ),
         ({"vectors": np.ones((18, 4), np.float32)}, "that of word 0 zero"),
-        ({"inputs": np.full((12, 6), 18, np.int32)}, r"words must be numbered 0\.\.17, not 18\.\.18"),
+        ({"inputs": np.full((12, 5), 18, np.int32)}, r"words must be numbered 0\.\.17, not 18\.\.18"),
     ],
 )
 def test_malformed_texts_are_refused(server, cache, change, message):
@@ -220,7 +220,7 @@ def test_own_texts_from_a_csv_file_with_splits(tmp_path):
     preparation = prepare_dataset(own_spec(tmp_path / "reviews.csv", length=3), tmp_path)
     data = preparation.data
     assert preparation.class_names == ["neg", "pos"]
-    assert data.words[data.inputs[data.train_indices]].tolist() == [["", "good", "film"], ["", "bad", "film"]]
+    assert data.words[data.inputs[data.train_indices]].tolist() == [["good", "film"], ["bad", "film"]]
     assert data.labels[data.test_indices].tolist() == [1, 0]
     assert data.vectors.shape == (5, 4)
     assert np.abs(data.vectors).max() <= 0.5
@@ -257,6 +257,24 @@ def test_a_byte_order_mark_is_no_word_and_a_dangling_link_is_named(tmp_path):
         prepare_dataset(spec, tmp_path)
 
 
+def test_spaces_around_labels_and_splits_do_not_count(tmp_path):
+    rows = [f"good film {i}, {'xy'[i % 2]} ,{('train', ' test', 'val ')[i // 2 % 3]}" for i in range(24)]
+    (tmp_path / "spaces.csv").write_text("\n".join(["text,label,split", *rows]))
+    preparation = prepare_dataset(own_spec(tmp_path / "spaces.csv"), tmp_path)
+    assert preparation.class_names == ["x", "y"]
+    assert [len(preparation.data.indices(split)) for split in ("train", "val", "test")] == [8, 8, 8]
+
+
+def test_texts_without_words_and_in_several_splits_are_counted(tmp_path, caplog):
+    rows = [("good", "x", "train"), ("bad", "y", "train"), ("", "x", "train"), ("so good", "x", "test")]
+    rows += [("Bad!", "y", "test"), ("...", "x", "val"), ("fine", "y", "val")]
+    (tmp_path / "odd.csv").write_text("\n".join(["text,label,split", *map(",".join, rows)]))
+    record = prepare_dataset(own_spec(tmp_path / "odd.csv"), tmp_path).text
+    assert (record["texts without words"], record["texts in several splits"]) == (2, 1)
+    assert "reviews: texts without a word of the vocabulary: 2" in caplog.messages
+    assert "reviews: texts that occur, word for word, in more than one split: 1" in caplog.messages
+
+
 def test_long_class_names_leave_room_for_texts(tmp_path):
     lines = ["text,label", *(f"good,{'xy'[i % 2] * 90}" for i in range(20))]
     (tmp_path / "names.csv").write_text("\n".join(lines))
@@ -274,16 +292,20 @@ def test_own_texts_from_folders(tmp_path):
     assert registry.user_files(spec) == [str(tmp_path / "mail" / name) for name in ("", "ham", "spam")]
     data = prepare_dataset(spec, tmp_path).data
     assert [len(data.indices(split)) for split in ("train", "val", "test")] == [12, 4, 4]
-    assert data.inputs.shape == (20, 1000)
+    assert data.inputs.shape == (20, 3), "as wide as the longest text"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("words,label\na,b\n", "has the columns words, label; allowed: text, label and optionally split"),
-        ("text,label\na,x\nb,x\n", "has 1 classes; allowed: 2 or more"),
+        ("words,label\na,b\n", "has the columns 'words', 'label'; allowed: text, label and optionally split"),
+        ("text;label\na;b\n", "has the columns 'text;label'; allowed: .* separated by commas; rename, add"),
+        ("text,label,label\na,b,c\n", "has the columns 'text', 'label', 'label'; allowed"),
+        ("text,label\n", "has no rows below its header"),
+        ("text,label\na,x\nb,x\n", "has only the class 'x'; allowed: 2 or more"),
         ("text,label,split\na,x,train\nb,y,dev\n", "has the split 'dev'; allowed: train, val, test"),
-        ("text,label,split\na,x,train\nb,y,train\n", "has no test split"),
+        ("text,label,split\na,x,train\nb,y,train\n", "has no test split; add it, or remove the column"),
+        ("text,label\n" + ",x\n!?,y\n" * 20, "none of its 40 texts has a word; allowed: words in lower case"),
         (
             "text,label\na,x\nso bad, really,y\n",
             "row 2 does not have 2 cells; allowed: one per column; put a",

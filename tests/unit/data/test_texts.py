@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from focalcal.common.errors import UserError
 from focalcal.data import texts, treebank
 
 
@@ -32,6 +33,13 @@ def test_texts_keep_their_last_known_words_right_aligned():
     numbers = texts.word_numbers([["a", "x", "b"], ["b", "b", "a", "x", "a"], []], ["", "a", "b"], 3)
     assert numbers.dtype == np.int32
     assert numbers.tolist() == [[0, 1, 2], [2, 1, 1], [0, 0, 0]]
+    assert texts.word_numbers([["a"], ["b", "x", "a"]], ["", "a", "b"], 1000).tolist() == [[0, 1], [2, 1]]
+
+
+def test_texts_that_occur_in_several_splits():
+    numbers = np.array([[0, 1], [0, 1], [1, 1], [0, 0], [0, 0], [2, 1], [1, 1], [0, 1]], dtype=np.int32)
+    indices = {"train": np.array([0, 1, 3]), "val": np.array([2, 4]), "test": np.array([5, 6, 7])}
+    assert texts.shared_texts(numbers, indices) == 2, "those with the numbers 0 1 and 1 1; not the empty one"
 
 
 def test_vectors_come_from_the_file_and_others_from_the_seed(tmp_path):
@@ -43,9 +51,28 @@ def test_vectors_come_from_the_file_and_others_from_the_seed(tmp_path):
     assert 0 < np.abs(found.values[2]).max() <= 0.05
     again = texts.read_vectors(file, ["", "a", "zebra", "the"], 2, 0.05)
     np.testing.assert_array_equal(found.values, again.values)
-    assert not texts.read_vectors(file, ["", "zebra"], 2, 0.0).values.any()
-    with pytest.raises(ValueError, match=r"glove\.txt has 2 numbers for 'a', not 3"):
-        texts.read_vectors(file, ["", "a"], 3, 0.0)
+    assert not texts.read_vectors(file, ["", "zebra", "a"], 2, 0.0).values[1].any()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a 1 2\n", r"glove\.txt is damaged \(it has 2 numbers for 'a', not 3\); delete it"),
+        (b"a x y z\n", r"glove\.txt is damaged \(could not convert string to float: 'x'\); delete it"),
+        (b"caf\xe9 1 2 3\n", r"glove\.txt is damaged \('utf-8' codec can't decode byte 0xe9"),
+    ],
+)
+def test_damaged_vectors_are_named(tmp_path, content, message):
+    (tmp_path / "glove.txt").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        texts.read_vectors(tmp_path / "glove.txt", ["", "a"], 3, 0.0)
+
+
+@pytest.mark.parametrize("content", ["", "<html>404</html>\n", "the 1 2 3\n"])
+def test_vectors_of_no_word_at_all_are_refused(tmp_path, content):
+    (tmp_path / "glove.txt").write_text(content)
+    with pytest.raises(ValueError, match=r"glove\.txt has a vector for none of the 2 words; delete it if"):
+        texts.read_vectors(tmp_path / "glove.txt", ["", "a", "zebra"], 3, 0.0)
 
 
 def test_missing_vectors_are_logged(caplog, tmp_path):

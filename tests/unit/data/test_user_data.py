@@ -95,7 +95,7 @@ def test_folder_mistakes_are_reported(tmp_path, pictures):
         user_data.from_folder(tmp_path / "nowhere", **OPTIONS)
     with pytest.raises(UserError, match="ant has 0 sub-folders; allowed: one for each of 2 or more classes"):
         user_data.from_folder(pictures / "ant", **OPTIONS)
-    with pytest.raises(UserError, match="leave no training samples out of 60"):
+    with pytest.raises(UserError, match="leave no training samples out of 60; lower them or add"):
         user_data.from_folder(pictures, **{**OPTIONS, "validation": 30, "test": 30})
     write_images(pictures, "dog", 1, 5, size=(7, 4))
     with pytest.raises(UserError, match=r"dog/000\.png has \(4, 7\) pixels but .*ant/000\.png has \(4, 6\)"):
