@@ -22,14 +22,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", required=True, type=Path, help="table of checks to write, .csv")
     arguments = parser.parse_args(argv)
     sources = Sources(arguments.results, {})
-    cells = published.as_measured(published.unique_cells(published.load_results()))
     checks = experiments.experiment_checks(
         wanted_checks(load_claims()),
         sources.runs,
         sources.metrics,
         sources.surfaces(),
         sources.histories(),
-        cells,
+        published.measured_cells(),
     )
     write_checks(arguments.output, checks)
 

@@ -39,8 +39,8 @@ def experiment_checks(
 ) -> list[Check]:
     """Return the wanted checks, given by name and setting, that the available runs allow.
 
-    `runs` are those that succeeded, `frame` is the result of `load_metrics`, `cells` that of `unique_cells`;
-    `surfaces` and `histories` belong to the runs.
+    `runs` are those that succeeded, `frame` is the result of `load_metrics`, `cells` that of
+    `measured_cells`; `surfaces` and `histories` belong to the runs.
     """
     ends = [
         {**history.iloc[-1], **{name: run[name] for name in RUN}}

@@ -40,7 +40,7 @@ class Measurements:
     surfaces: Sequence[tuple[Mapping[str, str], Mapping[str, np.ndarray]]]
     """Each run with its search surfaces."""
     cells: pd.DataFrame
-    """The papers' printed cells, as `unique_cells` gives them."""
+    """The papers' printed cells, as `measured_cells` gives them."""
 
     @cached_property
     def scores(self) -> pd.DataFrame:

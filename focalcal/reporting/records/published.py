@@ -81,14 +81,18 @@ def as_measured(cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(method=cells["method"].where(~log_loss, K24_LOG_LOSS))
 
 
-def printed_cells() -> Published:
-    """Return every distinct printed number for look-up by cell, named as it is measured.
+def measured_cells() -> pd.DataFrame:
+    """Return one row per printed number that is measured, named as it is measured.
 
     M20 does not say which definition of MMCE it used: its cells are those of both.
     """
     cells = as_measured(unique_cells(load_results()))
-    cells = pd.concat([cells, cells[cells["loss"] == "mmce"].assign(loss="mmce-authors")])
-    return {tuple(row[name] for name in CELL): row for _, row in cells.iterrows()}
+    return pd.concat([cells, cells[cells["loss"] == "mmce"].assign(loss="mmce-authors")], ignore_index=True)
+
+
+def printed_cells() -> Published:
+    """Return the rows of `measured_cells` for look-up by cell."""
+    return {tuple(row[name] for name in CELL): row for _, row in measured_cells().iterrows()}
 
 
 def _in_suite_units(printed: str, unit: str) -> float:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from focalcal.reporting.claims.ledger import load_claims
 from focalcal.reporting.claims.settings import Setting, outside_reasons
 
 NETWORKS = Setting(
@@ -27,6 +28,13 @@ def run(**changes):
 
 def reasons(setting, *runs):
     return [found for _, found in outside_reasons(setting, runs)]
+
+
+def test_texts_are_judged_with_the_mmce_that_learns():
+    texts = next(claim.setting for claim in load_claims() if claim.id == "m20-texts-ece")
+    place = {"dataset": "20newsgroups", "model": "gp-cnn", "epochs": "50"}
+    assert reasons(texts, run(loss="mmce-authors", **place)) == [[]]
+    assert reasons(texts, run(loss="mmce", **place)) == [], "ignored"
 
 
 @pytest.mark.parametrize(
