@@ -18,6 +18,7 @@ from focalcal.data.prepared import PreparedData
 from focalcal.data.text_sources import read_newsgroups
 from focalcal.data.texts import (
     TOKENISATION,
+    WordVectors,
     read_vectors,
     shared_texts,
     tokens,
@@ -37,6 +38,8 @@ from focalcal.data.user_data import (
 
 TEXT_SUFFIXES = (".txt",)
 CSV_COLUMNS = ("text", "label", "split")
+_OWN_SPREAD = 0.05
+"""Words that GloVe lacks start small, as in the treebank."""
 NEUTRAL = 2
 """The middle of the treebank's five labels, 0 (very negative) to 4 (very positive)."""
 _BINARY_LABELS = (0, 0, 2, 1, 1)
@@ -109,8 +112,7 @@ def treebank(
     everything = [tree for split in SPLITS for tree in kept[split]]
     # The words of all three splits, as in Tai et al.: looking up their vectors needs no labels.
     words = vocabulary([node.word for node in tree if node.word is not None] for tree in everything)
-    found = read_vectors(vectors.path, words, entry["dimensions"], entry["spread"])
-    warn_about_missing(name, vectors.source, found)
+    found = _word_vectors(name, words, entry, vectors)
     rows = trees.node_rows(everything, words, _BINARY_LABELS)
     ends = np.cumsum([0, *counts.values()])
     indices = {split: np.arange(*ends[i : i + 2]) for i, split in enumerate(SPLITS)}
@@ -135,8 +137,7 @@ def own_texts(name: str, path: Path, parameters: Mapping[str, Any], vectors: Vec
     labels = np.array([label_of[name] for name in names], dtype=np.int64)
     indices = split_indices(labels, counts, parameters["validation"], parameters["test"], parameters["seed"])
     refuse_empty_classes(path, labels[indices["train"]], class_names, "add texts or remove the class")
-    # Random vectors of the size that GloVe's have; words that GloVe lacks stay small beside them.
-    settings = {**parameters, "spread": 0.5 if vectors.path is None else 0.05}
+    settings = {**parameters, "spread": _OWN_SPREAD}
     return _documents(name, texts, labels, indices, class_names, settings, vectors)
 
 
@@ -154,12 +155,9 @@ def _documents(
     words = vocabulary(split_texts, settings["vocabulary"])
     if len(words) == 1:
         raise ValueError(f"none of its {len(texts)} texts has a word; allowed: {TOKENISATION}; correct them")
-    found = read_vectors(vectors.path, words, settings["dimensions"], settings["spread"])
-    if vectors.path is not None:
-        warn_about_missing(name, vectors.source, found)
+    found = _word_vectors(name, words, settings, vectors)
     numbers = word_numbers(split_texts, words, settings["length"])
-    missing = len(found.missing) if vectors.path is not None else len(words) - 1
-    record = _record(TOKENISATION, words, missing, vectors, settings["dimensions"])
+    record = _record(TOKENISATION, words, len(found.missing), vectors, settings["dimensions"])
     record["longest"] = max(map(len, split_texts))
     record["cut to"] = settings["length"]
     record["texts without words"] = int((~numbers.any(axis=1)).sum())
@@ -167,6 +165,16 @@ def _documents(
     warn_about_texts(name, record["texts without words"], record["texts in several splits"])
     data = _assembled_texts(numbers, labels, indices, len(class_names), words, found.values)
     return TextDataset(data, class_names, record)
+
+
+def _word_vectors(
+    name: str, words: Sequence[str], settings: Mapping[str, Any], vectors: VectorsFile
+) -> WordVectors:
+    """Return the vectors of words, with a warning about those that a file lacks."""
+    found = read_vectors(vectors.path, words, settings["dimensions"], settings["spread"])
+    if vectors.path is not None:
+        warn_about_missing(name, vectors.source, found)
+    return found
 
 
 def _record(

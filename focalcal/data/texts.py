@@ -13,6 +13,8 @@ from focalcal.common.io import refusing_damage
 _LOG = logging.getLogger(__name__)
 LONGEST_WORD = 100
 """Longer "words", such as encoded files, are left out: an array of words is as wide as its longest."""
+RANDOM_SPREAD = 0.5
+"""Vectors that are all drawn at random are about as large as GloVe's."""
 TOKENISATION = (
     f"words in lower case of at most {LONGEST_WORD} characters, separated by white space and ASCII "
     f"punctuation except '"
@@ -83,10 +85,11 @@ def read_vectors(
 ) -> WordVectors:
     """Return the vectors of `words` from a file in GloVe's text format: a word and d numbers on each line.
 
-    A word without a vector gets one drawn uniformly from [-spread, spread]; without a file, all do. Raise
-    ValueError if the file has a vector for none of the words.
+    A word without a vector gets one drawn uniformly from [-spread, spread]. Without a file, all do, from
+    [-RANDOM_SPREAD, RANDOM_SPREAD]. Raise ValueError if the file has a vector for none of the words.
     """
     random = np.random.RandomState(seed)
+    spread = RANDOM_SPREAD if path is None else spread
     values = random.uniform(-spread, spread, (len(words), dimensions)).astype(np.float32)
     values[0] = 0
     number_of = {word: number for number, word in enumerate(words)}

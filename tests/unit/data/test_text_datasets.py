@@ -111,6 +111,16 @@ def test_newsgroups_from_their_archive(server, cache):
     assert preparation.text["cut to"] == 6
 
 
+@pytest.mark.parametrize("make", [newsgroups_spec, treebank_spec])
+def test_official_texts_with_random_vectors(server, tmp_path, caplog, make):
+    spec = make(server)
+    spec["parameters"]["vectors"] = None
+    preparation = prepare_dataset(spec, tmp_path)
+    assert 0.4 < np.abs(preparation.data.vectors[1:]).max() <= 0.5
+    assert preparation.text["words without vectors"] == len(preparation.data.words) - 1
+    assert "no vector in" not in caplog.text
+
+
 def test_a_missing_dataset_says_what_to_place_by_hand(cache, server):
     spec = newsgroups_spec(server)
     spec["entry"]["sources"] = [{**spec["entry"]["sources"][0], "base": f"{server.base}nowhere/"}]
