@@ -315,7 +315,7 @@ def test_own_texts_from_folders(tmp_path):
         ("text,label\na,x\nb,x\n", "has only the class 'x'; allowed: 2 or more"),
         ("text,label,split\na,x,train\nb,y,dev\n", "has the split 'dev'; allowed: train, val, test"),
         ("text,label,split\na,x,train\nb,y,train\n", "has no test split; add it, or remove the column"),
-        ("text,label\n" + ",x\n!?,y\n" * 20, "none of its 40 texts has a word; allowed: words in lower case"),
+        ("text,label\n" + ",x\n!?,y\n" * 5, "none of its 10 texts has a word; allowed: words in lower case"),
         (
             "text,label\na,x\nso bad, really,y\n",
             "row 2 does not have 2 cells; allowed: one per column; put a",
