@@ -259,9 +259,21 @@ def hessian_blocks(features: PerClass | Matrix, point: Array) -> Array:
 
 
 def whitening(blocks: Array, penalty: Array) -> Array:
-    """Return per class the inverse Cholesky factor (k, f, f) of its block, with the penalty's share."""
+    """Return per class the inverse Cholesky factor (k, f, f) of its block, with the penalty's share.
+
+    Blocks that rounding leaves indefinite, as those of tiny or saturated logits, are damped more: any
+    coordinates lead to the same minimum.
+    """
     blocks = blocks.copy()
     diagonals = np.einsum("kff->kf", blocks)  # a writable view
     diagonals += 2.0 * penalty
-    diagonals += DAMPING * diagonals.mean(axis=1, keepdims=True) + DAMPING**2
-    return np.linalg.inv(np.linalg.cholesky(blocks))
+    means, damping = diagonals.mean(axis=1, keepdims=True), DAMPING
+    diagonals += damping * means + DAMPING**2
+    while True:
+        try:
+            return np.linalg.inv(np.linalg.cholesky(blocks))
+        except np.linalg.LinAlgError:
+            if damping > 1.0:  # rounding cannot be the reason
+                raise NoMinimumError("the Hessian of the log-loss is not positive definite") from None
+            diagonals += 9.0 * damping * means
+            damping *= 10.0

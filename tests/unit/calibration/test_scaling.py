@@ -7,7 +7,14 @@ import pytest
 from scipy import optimize
 from scipy.special import log_softmax, softmax
 
-from focalcal.calibration.affine import LOWEST_LOG, Matrix, PerClass, fit_coefficients, log_probabilities
+from focalcal.calibration.affine import (
+    LOWEST_LOG,
+    Matrix,
+    PerClass,
+    fit_coefficients,
+    log_probabilities,
+    whitening,
+)
 from focalcal.calibration.dirichlet import STRENGTHS, DirichletCalibration, odir_penalty
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.scaling import (
@@ -18,7 +25,7 @@ from focalcal.calibration.scaling import (
     neutral,
     structured_penalty,
 )
-from focalcal.calibration.search import best_temperature
+from focalcal.calibration.search import NoMinimumError, best_temperature
 from tests.unit.calibration import peers
 from tests.unit.calibration.logit_sets import SETS, like_a_network
 
@@ -144,3 +151,17 @@ def test_a_matrix_contains_temperature_scaling_and_never_loses_to_it_on_its_own_
 def test_another_criterion_is_refused(kind):
     with pytest.raises(ValueError, match="criterion is 'ece'; this calibrator minimises only 'nll'"):
         kind(criterion="ece").fit(LOGITS, LABELS)
+
+
+def test_logits_whose_features_are_all_alike_have_a_minimum():
+    """Hessian blocks of tiny logits are indefinite after rounding to float32."""
+    logits, labels = like_a_network(400, 10, seed=1)
+    tiny, usual = (MatrixScaling().fit(scale * logits, labels) for scale in (1e-4, 1.0))
+    # Scaling the logits changes the features of a matrix little beyond a factor.
+    assert tiny.score_ == pytest.approx(usual.score_, abs=0.05)
+    assert np.isfinite(tiny.predict_log_proba(logits)).all()
+
+
+def test_a_hessian_that_is_not_positive_definite_has_no_minimum():
+    with pytest.raises(NoMinimumError, match="not positive definite"):
+        whitening(-np.eye(3)[None], np.zeros((1, 3)))
