@@ -35,6 +35,8 @@ from focalcal.common.checksums import checksum
 from focalcal.common.errors import UserError
 
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy")
+NUMPY_STARTS = (b"PK", b"\x93NUMPY")
+"""How the files of np.savez and np.save begin."""
 ROW_SUM_TOLERANCE = 1e-3
 LIKELY_ROW_SUM_TOLERANCE = 0.15
 """Rounded probabilities, or those without one class, sum to 1 this closely; logits in [0, 1] do not."""
@@ -90,6 +92,8 @@ def import_record(spec: Mapping[str, Any], imported: Imported, origin: Mapping[s
 def _read_arrays(path: Path) -> dict[str, NDArray]:
     """Return the arrays of a file under the names that the suite uses."""
     suffix = path.suffix.lower()
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; allowed: a file ({', '.join(READERS)}); name the file in it")
     if suffix in PICKLE_SUFFIXES:
         raise UserError(
             f"{path} has the suffix {suffix!r}, of a format that may run code when read, or holds no names; "
@@ -111,6 +115,17 @@ def _read_arrays(path: Path) -> dict[str, NDArray]:
             if name in arrays:
                 named[f"{split}_{kind}"] = arrays[name]
     return named or arrays
+
+
+def _read_npz(path: Path) -> dict[str, NDArray]:
+    with path.open("rb") as file:
+        known = file.read(6).startswith(NUMPY_STARTS)
+    if not known:  # np.load takes all else for a pickle
+        raise UserError(
+            f"{path} is not a readable .npz file but of another format (a pickle, which could run code when "
+            f"loaded, is refused); allowed: what np.savez writes; write it again"
+        )
+    return npz.read_npz(path)
 
 
 def _read_safetensors(path: Path) -> dict[str, NDArray]:
@@ -145,6 +160,8 @@ def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
                 f"{path} has no column {needed!r}; it has {', '.join(map(str, table.columns[:5]))}, ...; "
                 f"allowed: columns label, split (val or test) and one per class; add or rename it"
             )
+    if table.empty:
+        raise UserError(f"{path} has no rows; allowed: one row per sample; write it again with its samples")
     unknown = sorted(set(map(str, table["split"])) - set(SPLITS))
     if unknown:
         raise UserError(
@@ -264,14 +281,14 @@ def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> ND
             raise UserError(
                 f"{name} has rows of numbers from 0 to 1 that sum to {sums.min():.3g} to {sums.max():.3g}: "
                 f"they look like probabilities; allowed: logits, or probabilities declared as "
-                f"`kind: probabilities`; declare them"
+                f"`kind: probabilities` (on the command line --kind probabilities); declare them"
             )
         return values
     if not (in_range and sums_error <= ROW_SUM_TOLERANCE):
         raise UserError(
             f"{name} is declared as probabilities but has values from {values.min():g} to {values.max():g} "
             f"and row sums from {sums.min():g} to {sums.max():g}; allowed: 0 to 1, rows that sum to 1; "
-            f"declare `kind: logits` or normalise the rows"
+            f"leave `kind` out for logits, or normalise the rows"
         )
     zeros, ones = int(np.count_nonzero(values == 0)), int(np.count_nonzero(values >= 1))
     if zeros or ones:
@@ -285,7 +302,7 @@ def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> ND
 
 _TABLE_ERRORS = (pd.errors.ParserError, pd.errors.EmptyDataError, pa.ArrowException, UnicodeDecodeError)
 READERS = {
-    ".npz": (npz.read_npz, ".npz file", "write it again"),
+    ".npz": (_read_npz, ".npz file", "write it again"),
     ".safetensors": (_read_safetensors, "safetensors file", "write it again with safetensors"),
     ".csv": (_read_csv_table, "CSV table", "write it again with a header"),
     ".parquet": (_read_parquet_table, "Parquet table", "write it again"),

@@ -13,6 +13,7 @@ from focalcal.common.io import atomic_output
 from focalcal.common.samples import FEWEST_SAMPLES
 
 SPLITS = ("val", "test")
+_ONE_COLUMN = "of one value d per sample for two classes make the columns 0 and d"
 LARGEST_LOGIT = 1e300
 """Above this a difference of two logits divided by a small temperature could overflow float64."""
 
@@ -78,38 +79,45 @@ def write_logits(path: str | os.PathLike[str], run: RunLogits) -> None:
 
 def _check_logit_array(logits: NDArray, name: str, classes: int) -> None:
     if logits.dtype.kind != "f":
-        raise UserError(f"{name} has dtype {logits.dtype}; it must be floating point, float32 or float64")
+        raise UserError(
+            f"{name} has dtype {logits.dtype}; it must be floating point: float16, float32 or float64; "
+            f"convert it, or give the arrays their right names"
+        )
     if logits.ndim != 2 or logits.shape[0] < FEWEST_SAMPLES["val"]:
         raise UserError(
             f"{name} has shape {logits.shape}; it must be (n, k): samples by classes, "
-            f"n at least {FEWEST_SAMPLES['val']}"
+            f"n at least {FEWEST_SAMPLES['val']}{'; ' + _ONE_COLUMN if logits.ndim == 1 else ''}"
         )
     if logits.shape[1] < 2:
-        raise UserError(
-            f"{name} has {logits.shape[1]} class; at least 2 are needed (binary models: one column each)"
-        )
+        raise UserError(f"{name} has {logits.shape[1]} columns; at least 2 are needed; {_ONE_COLUMN}")
     if logits.shape[1] != classes:
         raise UserError(f"{name} has {logits.shape[1]} classes but val_logits has {classes}; they must agree")
     bad = ~(np.abs(logits.astype(np.float64, copy=False)) <= LARGEST_LOGIT)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise UserError(
-            f"{name}[{row}, {column}] is {logits[row, column]} ({bad.sum()} such values); "
+            f"{name}[{row}, {column}] is {logits[row, column]}, one of {bad.sum()} such values; "
             f"all must be finite, at most {LARGEST_LOGIT:g} in size; drop those samples or repair the model"
         )
 
 
 def _checked_labels(labels: NDArray, name: str, samples: int, classes: int) -> NDArray[np.int64]:
     if labels.shape != (samples,):
+        one_hot = "; of one-hot rows take labels.argmax(axis=1)" if labels.shape == (samples, classes) else ""
         raise UserError(
-            f"{name} has shape {labels.shape}; it must be ({samples},), one label per row of logits"
+            f"{name} has shape {labels.shape}; it must be ({samples},), one label per row of logits{one_hot}"
         )
-    whole = labels.dtype.kind in "iu" or (labels.dtype.kind == "f" and np.all(labels == np.floor(labels)))
-    if not whole:
+    allowed = f"labels must be integers 0..{classes - 1}"
+    if labels.dtype.kind not in "biuf":
+        raise UserError(f"{name} has dtype {labels.dtype}; {allowed}; replace names by numbers of columns")
+    broken = labels[labels != np.floor(labels)] if labels.dtype.kind == "f" else labels[:0]
+    if broken.size:
         raise UserError(
-            f"{name} has dtype {labels.dtype}; labels must be integers 0..{classes - 1}, not one-hot rows"
+            f"{name} has the label {broken[0]:g}; {allowed}; drop samples without a label, and give the "
+            f"arrays their right names"
         )
-    low, high = labels.min(), labels.max()
+    low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= classes:
-        raise UserError(f"{name} goes from {low:g} to {high:g}; labels must be integers 0..{classes - 1}")
+        from_one = "; subtract 1" if (low, high) == (1, classes) else ""
+        raise UserError(f"{name} goes from {low} to {high}; {allowed}, the columns of the logits{from_one}")
     return labels.astype(np.int64)

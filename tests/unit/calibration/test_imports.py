@@ -266,23 +266,40 @@ def with_value(array, index, value):
         ({"scores": VAL[0]}, "has no array 'val_logits'; it has scores"),
         (
             corrupted(val_logits=with_value(VAL[0], (3, 1), np.nan)),
-            r"val_logits\[3, 1\] is nan \(1 such values\)",
+            r"val_logits\[3, 1\] is nan, one of 1 such values",
         ),
         (corrupted(test_logits=with_value(TEST[0], (0, 2), -np.inf)), r"test_logits\[0, 2\] is -inf"),
-        (corrupted(val_logits=VAL[0].ravel()), r"val_logits has shape \(36,\); it must be \(n, k\)"),
+        (
+            corrupted(val_logits=VAL[0].ravel()),
+            r"val_logits has shape \(36,\); it must be \(n, k\).*; of one value d per sample for two classes",
+        ),
         (corrupted(val_logits=np.zeros((0, 3))), r"val_logits has shape \(0, 3\)"),
         (
             corrupted(val_logits=VAL[0][:1], val_labels=VAL[1][:1]),
             r"val_logits has shape \(1, 3\); it must be \(n, k\): samples by classes, n at least 2",
         ),
         (corrupted(test_logits=TEST[0][:1], test_labels=TEST[1][:1]), r"test_logits has shape \(1, 3\)"),
-        (corrupted(val_logits=VAL[0][:, :1], val_labels=VAL[1] * 0), "val_logits has 1 class; at least 2"),
+        (
+            corrupted(val_logits=VAL[0][:, :1], val_labels=VAL[1] * 0),
+            "val_logits has 1 columns; at least 2 are needed; .*for two classes make the columns 0 and d",
+        ),
         (corrupted(test_logits=np.zeros((9, 4))), "test_logits has 4 classes but val_logits has 3"),
         (corrupted(val_logits=VAL[0].astype(int)), "val_logits has dtype int64; it must be floating point"),
         (corrupted(val_labels=VAL[1][:5]), r"val_labels has shape \(5,\); it must be \(12,\)"),
-        (corrupted(val_labels=np.eye(3)[VAL[1]]), r"val_labels has shape \(12, 3\)"),
-        (corrupted(val_labels=VAL[1] + 0.5), "val_labels has dtype float64; labels must be integers 0..2"),
-        (corrupted(val_labels=VAL[1] + 1), "val_labels goes from 1 to 3; labels must be integers 0..2"),
+        (
+            corrupted(val_labels=np.eye(3)[VAL[1]]),
+            r"val_labels has shape \(12, 3\).*; of one-hot rows take labels.argmax\(axis=1\)",
+        ),
+        (
+            corrupted(val_labels=with_value(VAL[1] * 1.0, 3, 0.5)),
+            "val_labels has the label 0.5; labels must be integers 0..2; drop samples without a label",
+        ),
+        (corrupted(val_labels=with_value(VAL[1] * 1.0, 3, np.nan)), "val_labels has the label nan;"),
+        (corrupted(val_labels=VAL[1].astype(str)), "val_labels has dtype <U.*; replace names by numbers"),
+        (
+            corrupted(val_labels=VAL[1] + 1),
+            "val_labels goes from 1 to 3; labels must be integers 0..2, the columns of .*; subtract 1",
+        ),
         (corrupted(val_labels=VAL[1] - 1), "val_labels goes from -1 to 1"),
         (corrupted(val_posterior=np.zeros((12, 2))), r"val_posterior has shape \(12, 2\); it must be"),
     ],
@@ -291,6 +308,19 @@ def test_faulty_arrays_are_named(tmp_path, arrays, message):
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(UserError, match=message):
         imports.import_logits(tmp_path / "x.npz", "logits")
+
+
+def test_true_and_false_are_labels_of_two_classes(tmp_path):
+    changes = {f"{split}_logits": values[0][:, :2] for split, values in (("val", VAL), ("test", TEST))}
+    labels = {f"{split}_labels": values[1] > 0 for split, values in (("val", VAL), ("test", TEST))}
+    np.savez(tmp_path / "x.npz", **changes, **labels)
+    imported = imports.import_logits(tmp_path / "x.npz", "logits").logits
+    np.testing.assert_array_equal(imported.val.labels, (VAL[1] > 0).astype(int))
+
+
+def test_a_folder_is_refused_as_such(tmp_path):
+    with pytest.raises(UserError, match="is a folder; allowed: a file"):
+        imports.import_logits(tmp_path, "logits")
 
 
 def test_whole_float_labels_are_accepted(tmp_path):
@@ -332,10 +362,11 @@ def test_whole_float_labels_are_accepted(tmp_path):
         ),
         (
             lambda t: t.set_axis(["1", "2", "3", "label", "split"], axis=1).assign(label=1.5),
-            "val_labels has dtype float64; labels must be integers 0..2",
+            "val_labels has the label 1.5; labels must be integers 0..2",
         ),
         (lambda t: t.assign(label=7), "val_labels goes from 7 to 7; labels must be integers 0..2"),
         (lambda t: t.assign(cat=np.nan), r"val_logits\[0, 0\] is nan"),
+        (lambda t: t[:0], "x.csv has no rows; allowed: one row per sample"),
         (lambda t: t.assign(split="val"), r"test_logits has shape \(0, 3\)"),
     ],
 )
@@ -348,7 +379,7 @@ def test_faulty_tables_are_named(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.npz", b"not a zip file", "not a readable .npz|run code"),
+        ("x.npz", b"not a zip file", "not a readable .npz file but of another format"),
         ("x.npz", b"PK\x03\x04 truncated", "not a readable .npz file"),
         ("x.safetensors", b"nonsense", "not a readable safetensors file"),
         ("x.csv", b"", "not a readable CSV table"),
