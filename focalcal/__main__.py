@@ -53,6 +53,10 @@ def _recommend(arguments: argparse.Namespace) -> None:
     from focalcal.common.messages import unknown_name  # noqa: PLC0415
     from focalcal.training.catalogue import training_gamma  # noqa: PLC0415
 
+    output = arguments.output or arguments.file.with_suffix(".recommended.json")
+    _check_output(output)
+    if arguments.loss:
+        _check_loss(arguments.loss)
     methods = arguments.methods or list(METHODS)
     for method in methods:
         if method not in METHODS:
@@ -82,8 +86,9 @@ def _recommend(arguments: argparse.Namespace) -> None:
         "bins": 15,
         "adaece": "split",
     }
+    samples, classes = imported.logits.val.logits.shape
+    print(f"Fitting candidates to {samples} samples of {classes} classes ...", file=sys.stderr)
     found = recommend(imported.logits, spec)
-    output = arguments.output or arguments.file.with_suffix(".recommended.json")
     source = {"file": arguments.file.name, "checksum": imported.checksum}
     write_record(found.record, output, {"recommendation": found.details, "spec": spec, "source": source})
     figure = output.with_suffix(".png")
@@ -92,6 +97,26 @@ def _recommend(arguments: argparse.Namespace) -> None:
         drawn.suptitle(arguments.file.stem)
         write_figure(drawn, [figure])
     print(f"{summary_text(found.details, str(output))}\nWritten: {output}, {figure}")
+
+
+def _check_output(path: Path) -> None:
+    """Raise a UserError unless the path is that of a JSON file, so that no other file is replaced."""
+    if path.suffix.lower() != ".json" or path.is_dir():
+        raise UserError(
+            f"--output is {str(path)!r}; allowed: the name of a file that ends with .json; add it"
+        )
+
+
+def _check_loss(loss_id: str) -> None:
+    """Raise a UserError unless the loss has a known gamma or is known to have none."""
+    from focalcal.common.messages import error_prefix  # noqa: PLC0415
+    from focalcal.training.catalogue import parse_loss  # noqa: PLC0415
+
+    with error_prefix("--loss"):
+        try:
+            parse_loss(loss_id)
+        except UserError as error:
+            raise UserError(f"{error}; leave --loss out for any other") from None
 
 
 if __name__ == "__main__":

@@ -44,8 +44,9 @@ class Recommendation:
     """The recommended calibrator, fitted to the whole validation split, as `Calibrator.to_record` has it."""
     details: dict[str, Any]
     """What led to it, JSON-ready: `run`, `samples`, `classes`, `folds`, `share` (of resamples of the
-    validation samples that lead to the same choice), `candidates` (best first), `not_applicable` (with
-    reasons) and `reliability` of the test samples before and after."""
+    validation samples that lead to the same choice), `absent_classes` (without validation samples),
+    `candidates` (best first), `not_applicable` (with reasons) and `reliability` of the test samples before
+    and after."""
 
 
 def recommend(
@@ -116,6 +117,7 @@ def recommend(
             "above_best": float(means[i] - means[best]),
             "above_best_error": float(errors[i, best]),
             "share": float(shares[i]),
+            "boundaries": fitted[name].boundaries_,
             "test": tests[name],
         }
         for i, name in enumerate(names)
@@ -130,6 +132,7 @@ def recommend(
         "resamples": RESAMPLES,
         "samples": {"val": len(whole.labels), "test": len(logits.test.labels)},
         "classes": whole.logits.shape[1],
+        "absent_classes": np.setdiff1d(np.arange(whole.logits.shape[1]), whole.labels).tolist(),
         "candidates": sorted(candidates, key=lambda candidate: candidate["held_out_nll"]),
         "not_applicable": skipped,
         "reliability": {

@@ -72,7 +72,7 @@ def why_not_applicable(method: str, run: Mapping[str, Any], classes: int) -> str
     declared = METHODS[method]
     if declared.needs_training_gamma and run["gamma"] is None:
         if not run["loss"]:
-            return "the training loss is not given; this method needs its gamma"
+            return "the training loss is not given (--loss); this method needs its gamma"
         return f"loss {run['loss']!r} is not focal loss of one known gamma, which this method needs"
     if declared.most_classes is not None and classes > declared.most_classes:
         return f"{classes} classes; this method applies to at most {declared.most_classes}"

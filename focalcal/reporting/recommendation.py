@@ -1,14 +1,16 @@
 """A recommendation in words: what to use, why, how sure, and how to apply it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.recommend import LEAVE
 from focalcal.common.text_table import aligned_lines
-from focalcal.reporting.text import count_of, format_number
+from focalcal.reporting.text import count_of, format_number, joined_names
 
 HEADINGS = ("calibrator", "parameters", "held-out log-loss", "above best", "test log-loss", "test ECE (%)")
+FEW_SAMPLES = 100
+"""With fewer validation samples the standard errors that decide are guesses themselves."""
 USAGE = """\
 from focalcal.calibration import saved
 
@@ -36,6 +38,77 @@ def reason_text(found: Mapping[str, Any]) -> str:
     )
 
 
+def caution_texts(found: Mapping[str, Any]) -> list[str]:
+    """Return what speaks against relying on a recommendation, one sentence each."""
+    cautions = []
+    samples, absent = found["samples"]["val"], found["absent_classes"]
+    if samples < FEW_SAMPLES:
+        cautions.append(
+            f"{count_of(samples, 'validation sample')} cannot tell which calibrator is best; use "
+            f"{FEW_SAMPLES} or more."
+        )
+    if absent:
+        shown = ", ".join(map(str, absent[:5])) + (", ..." if len(absent) > 5 else "")
+        cautions.append(
+            f"No validation samples of {len(absent)} of {found['classes']} classes ({shown}): calibrators "
+            f"with parameters for each class learn that these never occur; add samples of every class."
+        )
+    at_boundary = [
+        METHODS[candidate["method"]].label
+        for candidate in found["candidates"]
+        if "temperature" in candidate["boundaries"]
+    ]
+    if at_boundary:
+        cautions.append(
+            f"The temperature of {joined_names(at_boundary)} stopped at the boundary of what is searched: "
+            f"the logits need another scale (multiply all by a constant), or the samples determine no "
+            f"temperature."
+        )
+    if _test_scores(found)["low"] > 0:
+        cautions.append(
+            "On the test samples it is worse than the model as trained: find out how validation and test "
+            "samples differ before you use it."
+        )
+    return cautions
+
+
+def change_text(found: Mapping[str, Any]) -> str:
+    """Return what the recommended calibrator changes on test samples; "" if the model is left as it is."""
+    if found["method"] == LEAVE:
+        return ""
+    before, after = _test_scores(found, LEAVE), _test_scores(found)
+    low, high = (format_number(after[name], 5, signed=True) for name in ("low", "high"))
+    losses = " → ".join(format_number(scores["nll"], 5) for scores in (before, after))
+    errors = " → ".join(f"{format_number(100 * scores['ece'], 2)} %" for scores in (before, after))
+    return f"Test log-loss {losses} (95 % interval of the change {low} to {high}), ECE {errors}."
+
+
+def advice_text(name: str, found: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return what to do with the logits called `name`, for the first page of the report."""
+    return {
+        "name": name,
+        "use": "Leave it as it is." if found["method"] == LEAVE else f"Use {use_text(found['method'])}.",
+        "reason": reason_text(found),
+        "change": change_text(found),
+        "cautions": caution_texts(found),
+        "usage": USAGE.format(path=path),
+    }
+
+
+def _test_scores(found: Mapping[str, Any], method: str | None = None) -> Mapping[str, float]:
+    """Return the test scores of a candidate, by default the recommended one."""
+    wanted = found["method"] if method is None else method
+    return next(c["test"] for c in found["candidates"] if c["method"] == wanted)
+
+
+def _left_out(entries: Iterable[Mapping[str, str]]) -> str:
+    """Return one line per reason with the methods that are not candidates for it."""
+    reasons: dict[str, list[str]] = {}
+    for entry in entries:
+        reasons.setdefault(entry["reason"], []).append(entry["method"])
+    return "".join(f"\n  {', '.join(methods)}: {reason}" for reason, methods in reasons.items())
+
+
 def summary_text(found: Mapping[str, Any], path: str) -> str:
     """Return the recommendation, its candidates as a table and the lines that apply the file at `path`."""
     rows = [
@@ -49,12 +122,16 @@ def summary_text(found: Mapping[str, Any], path: str) -> str:
         )
         for candidate in found["candidates"]
     ]
-    change = next(c["test"] for c in found["candidates"] if c["method"] == found["method"])
-    low, high = (format_number(change[name], 5, signed=True) for name in ("low", "high"))
-    left_out = "".join(f"\n  {entry['method']}: {entry['reason']}" for entry in found["not_applicable"])
+    left_out = _left_out(found["not_applicable"])
+    lines = [
+        f"Recommendation: {use_text(found['method'])}.",
+        reason_text(found),
+        change_text(found),
+        *(f"Caution: {caution}" for caution in caution_texts(found)),
+    ]
     return (
-        f"Recommendation: {use_text(found['method'])}.\n{reason_text(found)}\n"
-        f"Change of the test log-loss: {low} to {high} (95 % interval).\n\n"
+        "\n".join(filter(None, lines))
+        + "\n\n"
         + "\n".join(aligned_lines([HEADINGS, *rows], left=1))
         + "\n\n* recommended. ± one standard error of the difference.\n"
         + (f"Not considered:{left_out}\n" if left_out else "")

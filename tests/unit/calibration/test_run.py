@@ -117,7 +117,7 @@ def test_surfaces_are_those_of_brute_force_with_gamma_zero_first(result):
     ("loss", "reason"),
     [
         ("ce", "loss 'ce' is not focal loss of one known gamma"),
-        ("", "the training loss is not given; this method needs its gamma"),
+        ("", "the training loss is not given (--loss); this method needs its gamma"),
     ],
 )
 def test_methods_that_need_a_training_gamma_are_recorded_as_not_applicable(loss, reason):

@@ -12,6 +12,7 @@ def made_recommendation(run, method="ts"):
             "above_best": 0.1 * number,
             "above_best_error": 0.05,
             "share": 0.25,
+            "boundaries": {},
             "test": test
             | {"nll": 0.6 - 0.1 * number, "ece": 0.05 - 0.01 * number}
             | {"nll_change": -0.1 * number, "low": -0.1 * number - 0.02, "high": -0.1 * number + 0.02},
@@ -36,6 +37,7 @@ def made_recommendation(run, method="ts"):
             "resamples": 500,
             "samples": {"val": 100, "test": 1000},
             "classes": 3,
+            "absent_classes": [],
             "candidates": candidates,
             "not_applicable": [{"method": "ts-m20", "reason": "it is not fitted by log-loss"}],
             "reliability": {"before": bins, "after": bins},

@@ -6,7 +6,13 @@ import pytest
 from focalcal import __main__ as command
 from focalcal.calibration import saved
 from focalcal.reporting.figures.before_after import before_after
-from focalcal.reporting.recommendation import reason_text, summary_text
+from focalcal.reporting.recommendation import (
+    advice_text,
+    caution_texts,
+    change_text,
+    reason_text,
+    summary_text,
+)
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.recommended import recommended
 from focalcal.reporting.tables.table import to_markdown
@@ -80,8 +86,42 @@ def test_the_summary_has_the_candidates_and_the_code_that_applies_the_file():
     text = summary_text(made_recommendation({})["recommendation"], "mine.json")
     assert text.startswith("Recommendation: temperature scaling (TS).\n")
     assert "TS *                 1            0.60000  0.10000 ± 0.05000        0.50000" in text
+    assert f"Test log-loss 0.60000 → 0.50000 (95 % interval of the change {MINUS}0.12000 to " in text
+    assert "ECE 5.00 % → 4.00 %." in text
     assert "ts-m20: it is not fitted by log-loss" in text
+    assert "Caution" not in text
     assert "calibrator = saved.load('mine.json')" in text
+
+
+def test_methods_that_are_left_out_for_the_same_reason_stand_on_one_line():
+    found = made_recommendation({})["recommendation"]
+    reasons = [("a", "x"), ("b", "y"), ("c", "x")]
+    left_out = [{"method": method, "reason": reason} for method, reason in reasons]
+    text = summary_text(found | {"not_applicable": left_out}, "mine.json")
+    assert "Not considered:\n  a, c: x\n  b: y\n" in text
+
+
+def test_leaving_the_model_as_it_is_changes_nothing():
+    found = made_recommendation({}, "none")["recommendation"]
+    assert change_text(found) == ""
+    assert "interval" not in summary_text(found, "mine.json")
+    assert advice_text("mine", found, "mine.json")["use"] == "Leave it as it is."
+
+
+def test_what_speaks_against_relying_on_it():
+    found = made_recommendation({})["recommendation"]
+    assert caution_texts(found) == []
+    (few,) = caution_texts(found | {"samples": {"val": 99, "test": 1000}})
+    assert few.startswith("99 validation samples cannot tell which calibrator is best; use 100 or more")
+    (absent,) = caution_texts(found | {"classes": 10, "absent_classes": [1, 2, 3, 4, 6, 8]})
+    assert absent.startswith("No validation samples of 6 of 10 classes (1, 2, 3, 4, 6, ...): calibrators")
+    none, ts, fts = found["candidates"]
+    stopped = [none, *(one | {"boundaries": {"temperature": "high"}} for one in (ts, fts))]
+    (boundary,) = caution_texts(found | {"candidates": stopped})
+    assert boundary.startswith("The temperature of TS and FTS stopped at the boundary")
+    worse = ts | {"test": ts["test"] | {"low": 0.01, "high": 0.02}}
+    (contradicted,) = caution_texts(found | {"candidates": [none, worse, fts]})
+    assert contradicted.startswith("On the test samples it is worse than the model as trained")
 
 
 @pytest.fixture
@@ -90,6 +130,25 @@ def logits_file(tmp_path):
     path = tmp_path / "mine.npz"
     np.savez(path, val_logits=val, val_labels=val_labels, test_logits=test, test_labels=test_labels)
     return path
+
+
+def test_a_class_without_validation_samples_is_named(logits_file, capsys):
+    arrays = dict(np.load(logits_file))
+    kept = arrays["val_labels"] != 1
+    changed = {name: arrays[name][kept] for name in ("val_logits", "val_labels")}
+    np.savez(logits_file, **(arrays | changed))
+    assert command.main(["recommend", str(logits_file), "--methods", "ts"]) == 0
+    assert "Caution: No validation samples of 1 of 3 classes (1):" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["mine.npz", "", "mine.png", "mine"])
+def test_no_file_but_a_json_file_is_replaced(logits_file, capsys, name):
+    before = logits_file.read_bytes()
+    output = str(logits_file.parent / name)
+    assert command.main(["recommend", str(logits_file), "--methods", "ts", "--output", output]) == 2
+    assert capsys.readouterr().err.startswith(f"error: --output is {output!r}; allowed: ")
+    assert [path.name for path in logits_file.parent.iterdir()] == ["mine.npz"]
+    assert logits_file.read_bytes() == before
 
 
 def test_one_command_recommends_saves_and_draws(logits_file, capsys):
@@ -113,6 +172,10 @@ def test_one_command_recommends_saves_and_draws(logits_file, capsys):
     [
         (["missing.npz"], "error: missing.npz does not exist; allowed: an existing file; correct the path\n"),
         (["mine.npz", "--methods", "tss"], 'error: --methods is "tss"; allowed: '),
+        (
+            ["mine.npz", "--loss", "focall-3"],
+            "error: --loss: unknown loss 'focall-3'; allowed: ce, focal-GAMMA,",
+        ),
         (["mine.pkl"], "error: mine.pkl has the suffix '.pkl', of a format that may run code"),
     ],
 )
