@@ -415,6 +415,7 @@ rule report:
         charts=LAYOUT.files(CHARTS),
         tables=LAYOUT.files(TABLES, "html", "csv", "tex"),
         figures=LAYOUT.files(LAYOUT.reported("figure"), "png"),
+        advice=collect("results/{file}", file=LAYOUT.advised.values()),
     output:
         report=REPORT,
         config="results/config.json",

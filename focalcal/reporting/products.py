@@ -19,7 +19,7 @@ from focalcal.common.declarations import Declaration, declare, read_declarations
 from focalcal.data.registry import input_kind
 
 if TYPE_CHECKING:
-    from focalcal.workflow.grid import Grid
+    from focalcal.workflow.grid import Grid, Run
 
 table = declare
 """Declares a function below `tables/`; the facts are fields of `Product`."""
@@ -76,6 +76,8 @@ SECTIONS = {
 ABOUT_PAPERS = ("theory", "paper tables")
 """Sections that say nothing about a user's own models."""
 SCOPES = ("all", "dataset and model")
+MOST_ADVISED = 10
+"""Of more logits of the user's own, the first page of the report leaves the advice to the table."""
 MANY_DATASETS = 5
 """As many as conclusions about datasets in general need at least."""
 SUFFIXES = {"chart": ("json",), "table": ("csv", "md", "tex", "html"), "figure": ("png", "pdf")}
@@ -194,6 +196,18 @@ class Layout:
     def reported(self, kind: str | None = None) -> list[Product]:
         """Return the products that the report shows; of own logits, not those that are about the papers."""
         return [p for p in self.products(kind) if not (self._own_logits_only and p.section in ABOUT_PAPERS)]
+
+    @property
+    def advised(self) -> "dict[Run, str]":
+        """Return the user's own logits that the first page says what to do with, and their advice's file.
+
+        The file is relative to the results folder.
+        """
+        own = [run for run in self._runs if run.imported is not None and run.published is None]
+        if not self._recommend or len(own) > MOST_ADVISED:
+            return {}
+        pattern = INPUTS["recommended"].removeprefix("results/")
+        return {run: pattern.replace("{run}", run.path) for run in own}
 
     def model_figures(self, when: str) -> list[Product]:
         """Return the figures made for each dataset and model under a condition: one job draws them."""

@@ -11,6 +11,7 @@ from focalcal.common.csv_rows import read_rows
 from focalcal.common.io import read_json, refusing_damage
 from focalcal.reporting.html import render
 from focalcal.reporting.products import PAGES, SECTIONS, Layout, Product
+from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.records.sources import SUCCEEDED, Sources, read_runs
 from focalcal.reporting.report.downloads import Download, packed
@@ -71,6 +72,8 @@ class Contents:
     title: str
     config: str
     """The configuration as JSON text."""
+    advice: Sequence[Mapping[str, Any]]
+    """What to do with each of the user's own logits: the recommended calibrator."""
     answer: Sequence[Mapping[str, Any]]
     """The answer card, one part for each origin of networks."""
     runs: Sequence[Mapping[str, str]]
@@ -118,7 +121,8 @@ def read_contents(
     """
     runs = read_runs(results / "tables" / "runs.csv")
     records = {run["path"]: read_json(results / "runs" / run["path"] / "run.json") for run in runs}
-    blocks = _section_blocks(results, Layout(grid))
+    layout = Layout(grid)
+    blocks = _section_blocks(results, layout)
     anchors = {
         f"results/{block.product.stem()}": block.anchor for found in blocks.values() for block in found
     }
@@ -130,11 +134,19 @@ def read_contents(
     return Contents(
         title=config["report"]["title"],
         config=json.dumps(config, indent=2, ensure_ascii=False),
+        advice=[
+            advice_text(run.imported, read_json(results / file)["recommendation"], f"results/{file}")
+            for run, file in layout.advised.items()
+        ],
         answer=answer_card(
-            sources.metrics, sample_comparisons(sources.diagnostics), sources.runs, sources.criterion
+            sources.metrics,
+            sample_comparisons(sources.diagnostics),
+            sources.runs,
+            sources.criterion,
+            advised=bool(layout.advised),
         ),
         runs=[
-            *({**run, "message": records[run["path"]].get("message") or ""} for run in runs),
+            *({**run, "message": _message(records[run["path"]])} for run in runs),
             *_missing_runs(grid, records),
         ],
         datasets=[
@@ -189,6 +201,11 @@ def _evidence_files(
             rows = read_rows(path) if path.suffix == ".csv" else []
             found.append(EvidenceFile(name, rows if len(rows) <= MOST_EVIDENCE_ROWS else [], packed(path)))
     return found
+
+
+def _message(record: Mapping[str, Any]) -> str:
+    """Return why a run failed, or what its user should know about imported logits."""
+    return record.get("message") or " ".join(record.get("warnings", ()))
 
 
 def _missing_runs(grid: Grid, recorded: Mapping[str, Any]) -> list[dict[str, str]]:

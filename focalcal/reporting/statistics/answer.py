@@ -10,6 +10,7 @@ from focalcal.reporting.records.measurements import LEADING, SECOND
 from focalcal.reporting.statistics.arena import Arena, Contestant, arena_criterion, arena_of
 from focalcal.reporting.statistics.effects import IDENTICAL, MIXED, Effect
 from focalcal.reporting.statistics.families import (
+    IMPORTED,
     ORIGINS,
     TRAINED,
     FamilyEffect,
@@ -41,12 +42,18 @@ Answer = tuple[str, str, str]
 
 
 def answer_card(
-    frame: pd.DataFrame, comparisons: pd.DataFrame, runs: Sequence[Mapping[str, str]], criterion: str
+    frame: pd.DataFrame,
+    comparisons: pd.DataFrame,
+    runs: Sequence[Mapping[str, str]],
+    criterion: str,
+    *,
+    advised: bool = False,
 ) -> list[dict[str, Any]]:
     """Return what to say about the networks of each origin, JSON-ready; empty if no run has FTS and TS.
 
     `frame` are the metrics, `comparisons` those of `sample_comparisons`; `criterion` is what fits were chosen
-    by where none were chosen by log-loss. Log-loss comes first, ECE second.
+    by where none were chosen by log-loss. Log-loss comes first, ECE second. Where the report has `advised`
+    which calibrator to use for the user's own logits, their card does not answer that by test scores.
     """
     effects = family_effects(comparisons, runs)
     placed = with_origins(frame, runs)
@@ -55,7 +62,8 @@ def answer_card(
     for origin in ORIGINS:
         here = [found for found in effects if found.origin == origin]
         if here:
-            one = arena_of(placed[placed["origin"] == origin], chosen_by)
+            told = advised and origin == IMPORTED
+            one = None if told else arena_of(placed[placed["origin"] == origin], chosen_by)
             cards.append(_card(origin, here, one))
     return cards
 

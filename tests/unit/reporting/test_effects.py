@@ -366,6 +366,15 @@ class TestAnswer:
         json.dumps(found)
         return found
 
+    def test_where_own_logits_have_advice_test_scores_do_not_say_which_calibrator_to_use(self):
+        rows = both_ways("a", -0.03, 0.01)
+        frame = metrics_frame(scores("a", {TS: 0.5, FTS: 0.47}))
+        for facts, asked in (({}, False), ({"published": "zoo"}, True), ({"imported": ""}, True)):
+            (card,) = answer_card(frame, pd.DataFrame(rows), runs_of(rows, **facts), "ece", advised=True)
+            questions = [answer["question"] for answer in card["answers"]]
+            assert ("Which calibrator?" in questions) == asked, card["origin"]
+            assert "FTS instead of TS?" in questions
+
     def test_one_logits_file_gets_an_answer(self):
         rows = both_ways("a", -0.03, 0.01) + both_ways("a", 0.001, 0.01, criterion="ece")
         rows += both_ways("a", -0.002, 0.01, metric="ece", criterion="ece")

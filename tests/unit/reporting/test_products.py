@@ -20,6 +20,7 @@ class Run:
     model: str
     path: str
     imported: str | None = None
+    published: str | None = None
 
 
 class Grid:
@@ -67,6 +68,16 @@ def test_without_recommendations_nothing_is_made_from_them(monkeypatch):
     monkeypatch.setattr(products, "PRODUCTS", [FIGURE, after])
     assert Layout(Grid()).products() == [FIGURE, after]
     assert layout_with(recommend=False).products() == [FIGURE]
+
+
+def test_the_first_page_advises_on_own_logits_and_on_nothing_else():
+    published = Run("cifar10", "net", "cifar10/net/ce/seed1", imported="resnet", published="cifar10")
+    own = [Run("d", "m", f"d/m/ce/seed{i}", imported=f"mine{i}") for i in range(products.MOST_ADVISED + 1)]
+    assert list(Layout(Grid()).advised.values()) == ["recommended/cifar10/resnet/ce/seed1.json"]
+    assert layout_with(recommend=False).advised == {}
+    few, many = (layout_with(__iter__=lambda _, n=n: iter([published, *own[:n]])) for n in (10, 11))
+    assert list(few.advised) == own[:10]
+    assert many.advised == {}
 
 
 def test_many_datasets_are_at_least_five():

@@ -12,12 +12,14 @@ from PIL import Image
 from focalcal.reporting import products
 from focalcal.reporting.html import TEMPLATES
 from focalcal.reporting.products import PAGES, PRODUCTS, SECTIONS, Layout, Product
+from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.report.contents import read_contents, report_html
 from focalcal.reporting.report.runtime import chart_runtime
 from focalcal.reporting.text import format_duration
 from focalcal.workflow.grid import build_grid
 from tests.project import ROOT
+from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_results import MadeResults
 
 BLOCKS = [
@@ -237,6 +239,29 @@ def test_datasets_that_only_logits_are_known_of_are_named(made):
     assert contents.only_logits == []
     more = [*contents.runs, contents.runs[0] | {"dataset": "mine"}]
     assert "Only logits were given for: mine." in report_html(replace(contents, runs=more))
+
+
+def test_the_first_page_begins_with_what_to_do_with_own_logits(made):
+    found = made_recommendation({})["recommendation"] | {"absent_classes": [2]}
+    advice = [advice_text("my-<model>", found, "results/recommended/d/m/ce/seed1.json")]
+    text = report_html(replace(contents_of(made), advice=advice))
+    page = text[text.index('<section class="page" id="calibrator"') :]
+    own = page.index("What to do with my-&lt;model&gt;</h3>")
+    others = page.index('aria-label="Answer for')
+    card = page[own:others]
+    assert "<strong>Use temperature scaling (TS).</strong> It has the lowest log-loss in 5-fold" in card
+    assert "<dt>Caution</dt><dd>No validation samples of 1 of 3 classes (2)" in card
+    assert "saved.load(&#39;results/recommended/d/m/ce/seed1.json&#39;)" in card
+
+
+def test_warnings_about_imported_logits_stand_beside_their_run(made):
+    path = made.results / "runs" / "gauss-3" / "mlp" / "ce" / "seed1" / "run.json"
+    before = path.read_text("utf-8")
+    path.write_text(json.dumps(json.loads(before) | {"warnings": ["5 are exactly 0"]}), encoding="utf-8")
+    messages = {run["path"]: run["message"] for run in contents_of(made).runs}
+    path.write_text(before, encoding="utf-8")
+    assert messages["gauss-3/mlp/ce/seed1"] == "5 are exactly 0"
+    assert messages["gauss-3/mlp/ce/seed2"].startswith("loss is NaN")
 
 
 def test_costs_are_summed_by_rule(tmp_path):
