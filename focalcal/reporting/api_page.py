@@ -26,7 +26,8 @@ API_HEAD = """\
 
 `pip install .` installs the library with NumPy, SciPy, numba and scikit-learn. `pip install '.[torch]'` adds
 what `focalcal.torch` needs, `pip install '.[recommend]'` what `python -m focalcal recommend` needs. Importing
-`focalcal.calibration.calibrators` loads only NumPy of these; the first fit loads numba.
+`focalcal.calibration.calibrators` loads only NumPy of these; the first fit loads
+numba and, once per machine, compiles for up to a minute.
 
 Logits are arrays (n, k), one column per class; labels are integers 0 to k - 1. [examples](examples) has three
 scripts. `make docs` writes this page.
