@@ -89,7 +89,7 @@ def _check_logit_array(logits: NDArray, name: str, classes: int) -> None:
             f"n at least {FEWEST_SAMPLES['val']}{'; ' + _ONE_COLUMN if logits.ndim == 1 else ''}"
         )
     if logits.shape[1] < 2:
-        raise UserError(f"{name} has {logits.shape[1]} columns; at least 2 are needed; {_ONE_COLUMN}")
+        raise UserError(f"{name} has shape {logits.shape}; at least 2 columns are needed; {_ONE_COLUMN}")
     if logits.shape[1] != classes:
         raise UserError(f"{name} has {logits.shape[1]} classes but val_logits has {classes}; they must agree")
     bad = ~(np.abs(logits.astype(np.float64, copy=False)) <= LARGEST_LOGIT)

@@ -281,7 +281,7 @@ def with_value(array, index, value):
         (corrupted(test_logits=TEST[0][:1], test_labels=TEST[1][:1]), r"test_logits has shape \(1, 3\)"),
         (
             corrupted(val_logits=VAL[0][:, :1], val_labels=VAL[1] * 0),
-            "val_logits has 1 columns; at least 2 are needed; .*for two classes make the columns 0 and d",
+            r"val_logits has shape \(12, 1\); at least 2 columns are needed; .*make the columns 0 and d",
         ),
         (corrupted(test_logits=np.zeros((9, 4))), "test_logits has 4 classes but val_logits has 3"),
         (corrupted(val_logits=VAL[0].astype(int)), "val_logits has dtype int64; it must be floating point"),
