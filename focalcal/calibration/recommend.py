@@ -88,7 +88,9 @@ def recommend(
     (2, 3)
     """
     context = context_of(spec)
-    methods, skipped = considered(spec["methods"], spec["run"], logits.val.logits.shape[1])
+    classes = logits.val.logits.shape[1]
+    absent = np.setdiff1d(np.arange(classes), logits.val.labels).tolist()
+    methods, skipped = considered(spec["methods"], spec["run"], classes, absent)
     held_out: dict[str, Array] = {}
     fitted: dict[str, Calibrator] = {}
     whole = Objective(logits.val.logits, logits.val.labels)
@@ -131,8 +133,8 @@ def recommend(
         "folds": len(folds),
         "resamples": RESAMPLES,
         "samples": {"val": len(whole.labels), "test": len(logits.test.labels)},
-        "classes": whole.logits.shape[1],
-        "absent_classes": np.setdiff1d(np.arange(whole.logits.shape[1]), whole.labels).tolist(),
+        "classes": classes,
+        "absent_classes": absent,
         "candidates": sorted(candidates, key=lambda candidate: candidate["held_out_nll"]),
         "not_applicable": skipped,
         "reliability": {
@@ -144,9 +146,12 @@ def recommend(
 
 
 def considered(
-    methods: Sequence[str], run: Mapping[str, Any], classes: int
+    methods: Sequence[str], run: Mapping[str, Any], classes: int, absent: Sequence[int] = ()
 ) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the candidates among the configured methods, `none` first, and why others are not."""
+    """Return the candidates among the configured methods, `none` first, and why others are not.
+
+    `absent` are the classes without validation samples.
+    """
     candidates, skipped = [LEAVE], []
     for method in methods:
         declared = METHODS[method]
@@ -158,6 +163,8 @@ def considered(
             reason = "it is not fitted by log-loss"
         elif declared.needs_training_gamma and run["gamma"] == 0:
             reason = "its gamma is 0 for this loss, which makes it a method without gamma"
+        elif absent and declared.changes_predictions:
+            reason = "it treats each class in its own way, and some have no validation samples"
         elif cheaper:
             reason = f"the map of {cheaper[-1]}, whose search costs less"
         if reason:

@@ -51,7 +51,7 @@ def caution_texts(found: Mapping[str, Any]) -> list[str]:
         shown = ", ".join(map(str, absent[:5])) + (", ..." if len(absent) > 5 else "")
         cautions.append(
             f"No validation samples of {len(absent)} of {found['classes']} classes ({shown}): calibrators "
-            f"with parameters for each class learn that these never occur; add samples of every class."
+            f"with parameters for each class were left out; add samples of every class."
         )
     at_boundary = [
         METHODS[candidate["method"]].label

@@ -159,6 +159,15 @@ def test_what_is_not_considered_has_a_reason():
     assert considered(["none", "psi"], {"loss": "focal-2", "gamma": 2.0}, 5)[0] == ["none", "psi"]
 
 
+def test_no_calibrator_with_parameters_for_each_class_is_considered_where_a_class_is_absent():
+    methods = ["ts", "vs", "sms", "dirichlet", "isotonic", "fts-svs", "ets"]
+    candidates, skipped = considered(methods, {"loss": "ce", "gamma": 0.0}, 5, absent=[3])
+    assert candidates == ["none", "ts", "ets"]
+    assert {entry["reason"] for entry in skipped} == {
+        "it treats each class in its own way, and some have no validation samples"
+    }
+
+
 def test_a_candidate_without_a_fit_is_listed_with_the_reason(monkeypatch):
     def fail(*_):
         raise FloatingPointError("the log-loss has no minimum")
