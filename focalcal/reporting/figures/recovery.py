@@ -21,7 +21,7 @@ from focalcal.reporting.figures.style import (
 from focalcal.reporting.products import figure, sweep_group
 from focalcal.reporting.records.measurements import RUN, rows_of_fits
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.tables.recovery import PARADIGMS
+from focalcal.reporting.tables.recovery import CRITERIA, ECE, PARADIGMS, recovery_rows
 from focalcal.reporting.text import natural_order
 from focalcal.training.appearance import GAMMA, is_smoothed, loss_label, loss_order
 
@@ -149,33 +149,31 @@ def takeover(rows: pd.DataFrame) -> int | None:
 def paradigms(sources: Sources) -> Figure:
     """Return the ECE with and without Psi by training gamma."""
     found = {}
-    for dataset_model, here in by_dataset_model(sources.metrics).items():
+    for dataset_model, here in by_dataset_model(recovery_rows(sources.metrics)).items():
         for paradigm, methods in PARADIGMS.items():
             rows = _paradigm_rows(here[here["loss"].map(is_smoothed) == (paradigm == "LS")], methods)
-            if len(rows):
+            # At gamma 0 both sides are the same.
+            if rows["gamma"].any():
                 found[dataset_model, paradigm] = rows
     if not found:
-        return message_figure("No available run was trained with focal loss of one known gamma.")
+        return message_figure("No available run was trained with focal loss of one known gamma above 0.")
     drawn, axes = panels(len(found), width=3.0, height=2.6)
     for axis, ((dataset_model, paradigm), rows) in zip(axes, found.items(), strict=True):
-        points_by_method(axis, rows, x="gamma", estimator="median", errorbar=("pi", 50))
+        named = rows.assign(gamma=rows["gamma"].map("{:g}".format))
+        points_by_method(axis, named, x="gamma", estimator="median", errorbar=("pi", 50))
         seeds = rows.groupby(["gamma", "method"]).size()
         axis.set_title(f"{setting_title(dataset_model, seeds)}\n{paradigm}")
-        axis.set(xlabel="training gamma", ylabel=METRICS["ece"].heading)
+        axis.set(xlabel=f"training {GAMMA}", ylabel=f"test {METRICS['ece'].inline}")
         axis.set_ylim(bottom=-0.02 * rows["value"].max())
     legend_below(drawn, {side: method_handle(method) for side, method in SIDES.items()})
     return drawn
 
 
 def _paradigm_rows(metrics: pd.DataFrame, methods: tuple[str, str]) -> pd.DataFrame:
-    """Return the test ECE (%) of one paradigm by training gamma (as text), as methods `none` and `psi`."""
-    rows = metrics[(metrics["split"] == "test") & metrics["metric"].str.startswith("ece_")]
+    """Return the ECE (%) of one paradigm by training gamma, ascending, as methods `none` and `psi`."""
+    before, after = (rows_of_fits(metrics, [(method, CRITERIA[method])], ECE) for method in methods)
     # Psi has the training gamma as its parameter.
-    gammas = rows.loc[rows["method"] == methods[1], [*RUN, "gamma"]]
-    rows = rows[rows["method"].isin(methods)].drop(columns="gamma").merge(gammas, on=RUN).sort_values("gamma")
-    sides = dict(zip(methods, SIDES.values(), strict=True))
-    return rows.assign(
-        gamma=rows["gamma"].map(f"{GAMMA} = {{:g}}".format),
-        method=rows["method"].map(sides),
-        value=100 * rows["value"],
-    )
+    before = before.drop(columns="gamma").merge(after[[*RUN, "gamma"]], on=RUN)
+    sides = zip((before, after), SIDES.values(), strict=True)
+    rows = pd.concat([here.assign(method=side) for here, side in sides]).sort_values("gamma")
+    return rows.assign(value=METRICS["ece"].factor * rows["value"])

@@ -115,7 +115,7 @@ def test_calibration_with_psi_has_a_panel_per_paradigm(results):
     names = [name for name in titles(figure) if name.startswith("gauss-3 · ")]
     assert names == [f"gauss-3 · mlp, n = 2\n{paradigm}" for paradigm in ("Standard", "TS_FL", "LS")]
     axis = figure.axes[titles(figure).index(names[0])]
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["γ = 0", "γ = 1", "γ = 5"]  # noqa: RUF001
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0", "1", "5"]
     heights = np.concatenate([np.asarray(points.get_offsets())[:, 1] for points in axis.collections])
     rows = Sources(results, SETTINGS).metrics
     rows = rows[(rows["dataset"] == "gauss-3") & (rows["split"] == "test") & (rows["metric"] == "ece_10")]
@@ -126,13 +126,18 @@ def test_calibration_with_psi_has_a_panel_per_paradigm(results):
 
 def test_medians_and_quartiles_over_seeds(tmp_path):
     rows = [
-        ("d", "m", "focal-2", seed, method, "", 2.0, 1.0, "test", "ece_10", value * scale)
+        ("d", "m", "focal-2", seed, method, "", 2.0, 1.0, split, metric, value * scale)
         for seed, value in enumerate((0.1, 0.2, 0.3, 0.4, 0.9))
         for method, scale in (("none", 1.0), ("psi", 0.5))
+        # Neither validation data nor the ECE that a calibrated model would have belongs to the figure.
+        for split, metric in (("test", "ece_10"), ("val", "ece_10"), ("test", "ece_perfect"))
     ]
+    # Cross-entropy alone has nothing to compare: Psi is the identity.
+    rows += [("d", "other", "ce", 1, m, "", 0.0, 1.0, "test", "ece_10", 0.1) for m in ("none", "psi")]
     metrics = pd.DataFrame(rows, columns=list(COLUMNS))
     with house_style():
         (axis,) = recovery.paradigms(Sources(tmp_path, SETTINGS, cache={"metrics": metrics})).axes
+    assert axis.get_title("left") == "d · m, n = 5\nStandard"
     medians = {line.get_marker(): line.get_ydata() for line in axis.lines if line.get_marker() in {"o", "^"}}
     np.testing.assert_allclose(medians["o"], [30])
     np.testing.assert_allclose(medians["^"], [15])
