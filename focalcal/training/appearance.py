@@ -3,6 +3,7 @@
 Kept apart from the catalogue, which training imports: a new label or colour must not retrain a model.
 """
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -71,21 +72,21 @@ class LossStyle:
     line: str = "-"
 
 
-FAMILY_STYLES = (
-    LossStyle("vermilion", "D", "--"),
-    LossStyle("green", "P", "-."),
-    LossStyle("orange", "X", ":"),
-    LossStyle("purple", "h", "--"),
-    LossStyle("yellow", "*", "-."),
-    LossStyle("grey", "d", ":"),
-    LossStyle("vermilion", "v", "-."),
-    LossStyle("green", "<", ":"),
-    LossStyle("orange", ">", "--"),
-    LossStyle("purple", "^", "-."),
-    LossStyle("yellow", "p", ":"),
-    LossStyle("grey", "8", "--"),
-)
-"""Styles of all other losses, in order of appearance."""
+FAMILY_STYLES = {
+    "flsd-53": LossStyle("vermilion", "D", "--"),
+    "adafocal": LossStyle("green", "P", "-."),
+    "brier": LossStyle("orange", "X", ":"),
+    "ls": LossStyle("purple", "h", "--"),
+    "mmce": LossStyle("yellow", "*", "-."),
+    "mmce-authors": LossStyle("grey", "d", ":"),
+    "flsd-532": LossStyle("vermilion", "v", "-."),
+    "focal-sched-532": LossStyle("green", "<", ":"),
+    "focal-sched-531": LossStyle("orange", ">", "--"),
+    "dual-focal": LossStyle("purple", "^", "-."),
+    "mdca": LossStyle("yellow", "p", ":"),
+    "mbls": LossStyle("grey", "8", "--"),
+}
+"""Styles of other losses, the same in every figure; a loss that has none takes one that is free."""
 
 
 def loss_label(loss: str) -> str:
@@ -140,5 +141,11 @@ def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
         # The lightest and the darkest shade are used whatever the number of gammas.
         step = round(position * (len(GAMMA_SHADES) - 1) / max(1, len(focal) - 1))
         styles[loss] = LossStyle(GAMMA_SHADES[step], GAMMA_MARKERS[step])
-    styles |= {loss: FAMILY_STYLES[i % len(FAMILY_STYLES)] for i, loss in enumerate(others)}
+    for loss in others:
+        own = FAMILY_STYLES.get(known[loss].kind) if known[loss] else None
+        if own is not None and own not in styles.values():
+            styles[loss] = own
+    free = [style for style in FAMILY_STYLES.values() if style not in styles.values()]
+    spare = itertools.cycle(free or FAMILY_STYLES.values())
+    styles |= {loss: next(spare) for loss in others if loss not in styles}
     return {loss: styles[loss] for loss in ordered}

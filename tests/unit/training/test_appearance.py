@@ -58,6 +58,17 @@ def test_styles_do_not_depend_on_the_order_and_are_told_apart_without_colour():
     assert shades == [appearance.GAMMA_SHADES[0], appearance.GAMMA_SHADES[-1]]
 
 
+@pytest.mark.parametrize("loss", ["flsd-53", "adafocal", "brier", "ls-0.05", "mmce"])
+def test_a_loss_looks_the_same_whatever_stands_beside_it(loss):
+    beside = ["ce", "flsd-53", "adafocal", "brier", "ls-0.05", "mmce", "focal-2+ls-0.05", "mine"]
+    assert appearance.loss_styles([loss])[loss] == appearance.loss_styles(beside)[loss]
+
+
+def test_two_losses_of_one_family_are_told_apart():
+    styles = appearance.loss_styles(["ls-0.05", "ls-0.1", "brier", "mine"])
+    assert len(set(styles.values())) == 4
+
+
 def test_the_losses_of_a_paper_are_told_apart():
     losses = [loss for block in merged_config("mukhoti2020-text")["runs"] for loss in block["losses"]]
     assert len(set(appearance.loss_styles(losses).values())) == len(set(losses)) == 12
