@@ -176,8 +176,8 @@ def gamma_lines(axis: Axes, x: np.ndarray, function: Callable, gammas: Iterable[
 
 
 def message_figure(text: str) -> Figure:
-    """Return a figure that says why there is nothing to draw."""
-    figure = Figure(figsize=(6.4, 1.6))
+    """Return a figure that says why there is nothing to draw; its label is what it says."""
+    figure = Figure(figsize=(6.4, 1.6), label=text)
     axis = figure.subplots()
     axis.axis("off")
     axis.text(0.5, 0.5, text, ha="center", va="center", wrap=True, color=GREY)
@@ -220,9 +220,13 @@ def _plain_locator(low: float, high: float, smallest: float) -> Locator:
 
 
 def write_figure(figure: Figure, paths: Sequence[Path]) -> None:
-    """Write the figure to each path, in the format of its suffix, with the same bytes for the same figure."""
+    """Write the figure to each path, in the format of its suffix, with the same bytes for the same figure.
+
+    The label of a figure that only says something becomes the description in a PNG, which the report reads.
+    """
+    said = {"Description": figure.get_label()} if figure.get_label() else {}
     for path in paths:
-        metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
+        metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None, **said}
         with atomic_output(path) as partial:
             figure.savefig(partial, dpi=DPI, metadata=metadata)
         # The first format's layout serves all: working it out again would draw the figure twice more.

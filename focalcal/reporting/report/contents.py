@@ -182,6 +182,8 @@ def _section_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
         suffix, read = READERS[product.kind]
         stems = layout.stems(product)
         parts = {where: read(results / f"{stem}.{suffix}") for where, stem in stems.items()}
+        if product.kind == "figure":
+            parts = {where: image for where, image in parts.items() if not image.message} or parts
         files = [results / f"{product.stem()}.{suffix}" for suffix in ("csv", "tex")]
         downloads = [packed(file) for file in files] if product.kind == "table" else []
         blocks[product.section].append(Block(product, parts, downloads))

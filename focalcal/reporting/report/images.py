@@ -20,6 +20,8 @@ class InlineImage:
     uri: str
     width: int
     height: int
+    message: str = ""
+    """What a figure without anything to draw says instead."""
 
 
 def read_image(path: Path) -> InlineImage:
@@ -27,7 +29,9 @@ def read_image(path: Path) -> InlineImage:
     target = io.BytesIO()
     _reduced(path).convert("RGB").save(target, "WEBP", lossless=True, quality=60, method=3)
     uri = f"data:image/webp;base64,{base64.b64encode(target.getvalue()).decode('ascii')}"
-    return InlineImage(uri, *image_size(path))
+    with Image.open(path) as image:
+        message = image.info.get("Description", "")
+    return InlineImage(uri, *image_size(path), message)
 
 
 def reduced_png(path: Path) -> bytes:

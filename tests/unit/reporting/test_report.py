@@ -7,13 +7,16 @@ from functools import cache
 from types import SimpleNamespace
 
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
-from focalcal.reporting import products
+from focalcal.reporting import html, products
+from focalcal.reporting.figures import style
 from focalcal.reporting.html import TEMPLATES
 from focalcal.reporting.products import PAGES, PRODUCTS, SECTIONS, Layout, Product
 from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import read_costs
+from focalcal.reporting.report import contents as report_contents
 from focalcal.reporting.report.contents import read_contents, report_html
 from focalcal.reporting.report.runtime import chart_runtime
 from focalcal.reporting.text import format_duration
@@ -115,7 +118,7 @@ def test_report_of_a_small_folder(made):
 
 def test_products_stand_on_their_pages_in_order(made):
     contents = contents_of(made)
-    names = {name: [block.product.name for block in blocks] for name, blocks in contents.blocks.items()}
+    names = {n: [block.product.name for block in blocks] for n, blocks in contents.blocks.items()}
     assert list(names) == list(SECTIONS)
     assert names["scores"] == ["early", "each", "live", "late"]
     assert names["theory"] == ["elsewhere"]
@@ -138,6 +141,26 @@ def test_leftovers_of_another_configuration_are_not_shown(made):
     assert "figure-each-0" in text
     assert "figure-each-1" not in text
     assert "gone" not in text
+
+
+def test_a_figure_with_nothing_to_draw_is_a_sentence_and_no_choice(tmp_path):
+    drawn = {"a": style.message_figure("Nothing for a, \u03a8 < 1."), "b": Figure(figsize=(1, 1))}
+    for name, one in drawn.items():
+        style.write_figure(one, [tmp_path / f"{name}.png"])
+    each = product("each", "figure", scope="dataset and model")
+
+    def block_of(*names):
+        layout = SimpleNamespace(reported=lambda: [each], stems=lambda _: {name: name for name in names})
+        (block,) = report_contents._section_blocks(tmp_path, layout)[each.section]
+        return block
+
+    assert list(block_of("a", "b").parts) == ["b"]
+    block = block_of("a")
+    assert block.parts["a"].message == "Nothing for a, \u03a8 < 1."
+    environment = html._environment()
+    text = environment.get_template("macros.html").module.section_blocks("Heading", [block])
+    assert "<p>Nothing for a, \u03a8 &lt; 1.</p>" in text
+    assert "<img" not in text
 
 
 def test_tables_are_shown_as_they_were_written(made):
