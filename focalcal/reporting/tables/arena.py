@@ -7,7 +7,7 @@ from focalcal.reporting.products import table
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.arena import BASELINE, Arena, arena_criterion, arena_of
 from focalcal.reporting.statistics.families import ORIGINS, TRAINED, with_origins
-from focalcal.reporting.tables.columns import interval_text, number_column, p_text, scaled_column
+from focalcal.reporting.tables.columns import interval_text, number_column, p_statement, p_text, scaled_column
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.training.appearance import loss_family, loss_order
 from focalcal.training.catalogue import training_gamma
@@ -219,8 +219,8 @@ def _origin_notes(origin: str, one: Arena) -> list[str]:
         friedman = one.ranking.friedman
         notes.append(
             f"{origin.capitalize()}: critical difference of Nemenyi's test "
-            f"{one.ranking.critical_difference:.2f} over {one.settings} sets; Friedman's test p = "
-            f"{friedman.chi_square_p:.3g}."
+            f"{one.ranking.critical_difference:.2f} over {one.settings} sets; Friedman's test: "
+            f"{p_statement(friedman.chi_square_p)}."
         )
     if one.unranked:
         names = ", ".join(METHODS[method].label for method in one.unranked)

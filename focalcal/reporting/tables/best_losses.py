@@ -86,7 +86,7 @@ def _best_column(stage: str, metric: str) -> Column:
             for value in (row[f"{key}_score"], row[f"{key}_{BASELINE}"])
         ]
         beside = f" ({scores[1]})" if scores[1] and row[f"{key}_loss"] != BASELINE else ""
-        return f"{loss_label(row[f'{key}_loss'])} {scores[0]}{beside}"
+        return f"{loss_label(row[f'{key}_loss'])}: {scores[0]}{beside}"
 
     return Column(STAGES[stage], text, f"{key}_score", span=declared.heading)
 

@@ -14,13 +14,17 @@ from focalcal.calibration.catalogue import METHODS, METRICS, Metric
 from focalcal.reporting.records.published import CELL, Published
 from focalcal.reporting.tables.table import Column, Row
 from focalcal.reporting.text import MINUS, format_number, format_short
-from focalcal.training.appearance import GAMMA
+from focalcal.training.appearance import GAMMA, loss_label
 
+LOSS = Column("Training loss", lambda row: loss_label(row["loss"]), merge=True)
+"""The training loss of rows whose column `loss` has its id."""
 DATASET_MODEL = (Column("Dataset", "dataset", merge=True), Column("Model", "model", merge=True))
 CALIBRATED_NOTE = (
     "If calibrated: the error to expect of the same confidences on as many samples if each were the chance "
     "to be correct. Binned errors are never 0."
 )
+SMALLEST_P = 0.001
+"""Smaller p-values are not told apart."""
 BRACKETS_NOTE = (
     f"In brackets the {GAMMA} of the map, or its range over seeds, and the mean temperature over seeds."
 )
@@ -90,20 +94,28 @@ def scaled_column(name: str, header: str, metric: Metric, *, signed: bool = Fals
     return Column(header, lambda row: _as_difference(row[name], metric, signed=signed), name)
 
 
-def interval_text(metric: Metric, low: str, high: str) -> Callable[[Row], str]:
-    """Return the format of an interval on a metric's scale, given the frame's columns of its bounds."""
+def interval_text(metric: Metric, low: str, high: str, *, signed: bool = True) -> Callable[[Row], str]:
+    """Return the format of an interval on a metric's scale, given the frame's columns of its bounds.
+
+    Bounds of a difference are `signed`.
+    """
 
     def text(row: Row) -> str:
         if pd.isna(row[low]):
             return ""
-        return " to ".join(_as_difference(row[name], metric, signed=True) for name in (low, high))
+        return " to ".join(_as_difference(row[name], metric, signed=signed) for name in (low, high))
 
     return text
 
 
 def p_text(value: float) -> str:
     """Return a p-value with three decimals."""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+    return "<0.001" if value < SMALLEST_P else f"{value:.3f}"
+
+
+def p_statement(value: float) -> str:
+    """Return a p-value for a sentence: p < 0.001, p = 0.012."""
+    return "p < 0.001" if value < SMALLEST_P else f"p = {value:.3f}"
 
 
 def _as_difference(value: float, metric: Metric, *, signed: bool) -> str:

@@ -10,11 +10,18 @@ from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import chosen_fits
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import HEADLINE, compare_methods, compared_pairs
-from focalcal.reporting.statistics.tests import adjust
-from focalcal.reporting.tables.columns import DATASET_MODEL, finer_column, finer_text, number_column, p_text
+from focalcal.reporting.statistics.tests import OPEN, adjust
+from focalcal.reporting.tables.columns import (
+    DATASET_MODEL,
+    LOSS,
+    finer_column,
+    finer_text,
+    number_column,
+    p_text,
+)
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS
-from focalcal.training.appearance import loss_order
+from focalcal.training.appearance import loss_label, loss_order
 
 OUTCOMES = "{outcomes_wins} / {outcomes_ties} / {outcomes_losses}"
 COMPARISON_NOTES = (
@@ -68,7 +75,7 @@ def comparisons(sources: Sources) -> Table | None:
     ]
     if not rows:
         return None
-    unit = metric.difference_unit
+    unit = f" ({metric.difference_unit.strip()})" if metric.difference_unit else ""
     return Table(
         title=(
             f"Paired differences of test {metric.inline}, fits chosen by validation "
@@ -77,7 +84,7 @@ def comparisons(sources: Sources) -> Table | None:
         frame=pd.DataFrame(rows),
         columns=(
             Column("Comparison", "pair"),
-            Column("Runs of", "scope"),
+            Column("Runs of", _scope_text),
             number_column("runs_count", "Runs"),
             number_column("settings_count", "Settings"),
             finer_column("difference_mean", f"Difference{unit}", signed=True),
@@ -127,7 +134,7 @@ def samples(sources: Sources) -> Table | None:
         frame=pd.DataFrame(rows),
         columns=(
             *DATASET_MODEL,
-            Column("Loss", "loss"),
+            LOSS,
             Column("Seed", "seed"),
             Column("Metric", "metric"),
             number_column("samples_count", "Test samples"),
@@ -184,8 +191,14 @@ def _sample_row(record: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str
         "difference_value": found["difference"],
         "interval_low": low,
         "interval_high": high,
-        "outcome": f"{label} lower" if high < 0 else f"{label} higher" if low > 0 else "open",
+        "outcome": f"{label} lower" if high < 0 else f"{label} higher" if low > 0 else OPEN,
     }
+
+
+def _scope_text(row: Row) -> str:
+    """Return which runs are compared; losses by their labels."""
+    kind, _, name = row["scope"].partition(" ")
+    return loss_label(name) if kind == "loss" else name or kind
 
 
 def _interval_text(row: Row) -> str:

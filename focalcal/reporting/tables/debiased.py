@@ -5,7 +5,7 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.tables.columns import DATASET_MODEL, interval_text, number_column, scaled_column
+from focalcal.reporting.tables.columns import DATASET_MODEL, LOSS, interval_text, number_column, scaled_column
 from focalcal.reporting.tables.table import Column, Table
 
 
@@ -35,18 +35,19 @@ def debiased(sources: Sources) -> Table | None:
     if not rows:
         return None
     metric = METRICS["debiased_ece"]
+    unsigned = interval_text(metric, "interval_low", "interval_high", signed=False)
     criterion = METRICS[min(record["criterion"] for record in records)].name
     return Table(
         title=f"{metric.label}, fits chosen by validation {criterion}",
         frame=pd.DataFrame(rows),
         columns=(
             *DATASET_MODEL,
-            Column("Loss", "loss", merge=True),
+            LOSS,
             Column("Seed", "seed", merge=True),
             Column("Calibrator", "method"),
             number_column("samples_count", "Test samples"),
             scaled_column("debiased_value", metric.heading, metric),
-            Column("95 % interval", interval_text(metric, "interval_low", "interval_high"), "interval_low"),
+            Column("95 % interval", unsigned, "interval_low"),
             Column("What follows", "outcome"),
         ),
         group=("dataset", "model", "loss"),

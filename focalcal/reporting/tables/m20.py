@@ -150,16 +150,23 @@ def _m20_table(
         ),
         group=("dataset", "model"),
         notes=(
-            (
-                "Pre T: as trained; post T: after temperature scaling, T in brackets, chosen by validation "
-                f"{METRICS[criterion].name} from M20's grid, 0.1 to 10 in steps of 0.1."
-            ),
-            "Best of our row in bold, before and after scaling separately.",
+            *_stage_notes(stages, METRICS[criterion].name),
             spread_note(ours, keys),
             *(["M20 prints no spread over seeds."] if len(frame) > len(ours) else []),
             *([MMCE_NOTE] if "mmce-authors" in losses else []),
             *footnotes(marks),
         ),
+    )
+
+
+def _stage_notes(stages: Sequence[str], criterion: str) -> Sequence[str]:
+    """Return what the columns of these stages and bold numbers mean."""
+    if "post" not in stages:
+        return ("Pre T: as trained.", "Best of our row in bold.")
+    chosen = f"chosen by validation {criterion} from M20's grid, 0.1 to 10 in steps of 0.1"
+    return (
+        f"Pre T: as trained; post T: after temperature scaling, T in brackets, {chosen}.",
+        "Best of our row in bold, before and after scaling separately.",
     )
 
 

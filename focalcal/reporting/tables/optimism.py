@@ -32,6 +32,8 @@ def optimism(sources: Sources) -> Table | None:
         test_mean=("test", "mean"),
         optimism_mean=("optimism", "mean"),
     )
+    orders = {"method": list(METHODS).index, "criterion": list(METRICS).index}
+    frame = frame.sort_values(list(orders), key=lambda column: column.map(orders[column.name]))
     return Table(
         title="Scores of chosen fits on validation and on test data, mean over runs",
         frame=frame.assign(

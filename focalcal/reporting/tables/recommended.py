@@ -9,7 +9,7 @@ from focalcal.calibration.recommend import LEAVE
 from focalcal.reporting.products import table
 from focalcal.reporting.recommendation import use_text
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.tables.columns import DATASET_MODEL, interval_text, number_column
+from focalcal.reporting.tables.columns import DATASET_MODEL, LOSS, interval_text, number_column
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_label, loss_order
@@ -23,7 +23,7 @@ NOTES = (
         "How sure: share of bootstrap resamples of the validation samples that lead to the same choice. A "
         "low share means that several calibrators serve equally well."
     ),
-    "Change: test log-loss recommended minus as trained, with a 95 % interval over test samples.",
+    "Change: test log-loss recommended minus as trained, as its 95 % bootstrap interval over test samples.",
     (
         "To apply it: from focalcal.calibration import saved; "
         'calibrator = saved.load("results/recommended/DATASET/MODEL/LOSS/seedSEED.json"); '
@@ -60,7 +60,7 @@ def recommended(sources: Sources) -> Table | None:
         frame=pd.DataFrame([_recommended_row(run, content["recommendation"]) for run, content in found]),
         columns=(
             *DATASET_MODEL,
-            Column("Loss", "loss_name", merge=True),
+            LOSS,
             Column("Seed", "seed"),
             Column("Use", "use"),
             number_column("share", "How sure", lambda share: f"{100 * share:.0f} %"),
@@ -71,7 +71,12 @@ def recommended(sources: Sources) -> Table | None:
             number_column(
                 "nll_after", "Recommended", lambda value: format_number(value, 4), span=nll.heading
             ),
-            Column("Change", interval_text(nll, "change_low", "change_high"), "change_low", span=nll.heading),
+            Column(
+                "Change, 95 % interval",
+                interval_text(nll, "change_low", "change_high"),
+                "change_low",
+                span=nll.heading,
+            ),
             number_column("ece_before", "As trained", _percent, span=ece.heading),
             number_column("ece_after", "Recommended", _percent, span=ece.heading),
         ),

@@ -19,6 +19,8 @@ from focalcal.reporting.tables.columns import (
     mark_best,
     number_column,
     score_frame,
+    seed_texts,
+    with_scores,
 )
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS, format_number, natural_order
@@ -55,14 +57,16 @@ ALL_DECIMALS = 15
 """Divergences are compared by all their digits."""
 NOT_APPLICABLE = "not applicable"
 INTERVAL_NOTE = (
-    "Mean over seeds ± half-width of the 95 % interval of the mean (Student's t); none for one seed."
+    "Mean over n seeds ± half-width of the 95 % interval of the mean (Student's t); none for one seed."
 )
 DIAGNOSIS_NOTE = (
     "Theorem 8 uses max q alone; Ψ compares max q with max Ψ(q). Both assume that the model is the risk "
-    "minimiser. The true posterior, where known, shows what holds."
+    "minimiser. The true posterior, where known, shows what holds. Losses without one known gamma above 0 "
+    "are left out."
 )
 
-LOSS_COLUMNS = (*DATASET_MODEL, Column("Loss", "loss", merge=True))
+LOSS_COLUMNS = (*DATASET_MODEL, Column("Training loss", "loss", merge=True))
+SEEDS_COLUMN = number_column("error_seeds", "n")
 GAMMA_COLUMN = number_column("gamma_value", "Gamma", "{:g}".format, "unknown")
 NOTE_COLUMN = Column("Note", "note")
 LOSS_GROUP = ("dataset", "model", "loss_id")
@@ -134,6 +138,7 @@ def recovery_paradigms(sources: Sources) -> Table | None:
             Column("Paradigm", "paradigm", merge=True),
             *LOSS_COLUMNS,
             GAMMA_COLUMN,
+            SEEDS_COLUMN,
             interval_column("error", METRICS["error"].heading, METRICS["error"]),
             interval_column("ece_raw", "ECE-raw (%)", ece, NOT_APPLICABLE),
             interval_column("ece_psi", "ECE-Ψ (%)", ece, NOT_APPLICABLE),
@@ -166,21 +171,21 @@ def recovery_diagnosis(sources: Sources) -> Table | None:
         return None
     intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE])
     frame = score_frame(intervals, settings, {name: ("none", "", name) for name in SHARES})
+    frame = with_scores(frame, SHARES)
+    if frame.empty:
+        return None
     frame.insert(3, "gamma_value", [training_gamma(loss) for loss in frame["loss"]])
-    frame["note"] = [
-        missing_reason(loss, "psi", gamma) or ("proper loss: Ψ is the identity" if gamma == 0 else "")
-        for loss, gamma in zip(frame["loss"], frame["gamma_value"].astype(float), strict=True)
-    ]
+    frame.insert(4, "seeds", seed_texts(frame, SHARES))
     return Table(
         title="Test samples on which the model is under- or overconfident (C21 Theorem 8, section 5.1)",
         frame=_with_loss_labels(frame),
         columns=(
             *LOSS_COLUMNS,
             GAMMA_COLUMN,
+            Column("n", "seeds"),
             *(interval_column(name, header, SHARE, span=span) for name, (header, span) in SHARES.items()),
-            NOTE_COLUMN,
         ),
-        group=LOSS_GROUP,
+        group=("dataset", "model"),
         notes=(INTERVAL_NOTE, DIAGNOSIS_NOTE),
     )
 
@@ -300,6 +305,7 @@ def _distance_table(
     columns = (
         *LOSS_COLUMNS,
         *middle,
+        SEEDS_COLUMN,
         interval_column("error", error.heading, error, NOT_APPLICABLE),
         interval_column("kl", f"KL({truth} || prediction)", DISTANCE, NOT_APPLICABLE, best="kl_best"),
         interval_column("tv", "Total variation", DISTANCE, NOT_APPLICABLE),

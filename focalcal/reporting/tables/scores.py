@@ -7,14 +7,16 @@ from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import (
     CALIBRATED_NOTE,
     DATASET_MODEL,
+    LOSS,
     criterion_name,
     mark_best,
     score_column,
     score_frame,
+    seed_texts,
     spread_note,
 )
 from focalcal.reporting.tables.table import Column, Table
-from focalcal.training.appearance import loss_label, loss_order
+from focalcal.training.appearance import loss_order
 
 
 @table(
@@ -34,14 +36,16 @@ def scores(sources: Sources) -> Table | None:
     frame = score_frame(summary, fits, {name: (name,) for name in METRICS}, ranked)
     for name, metric in ranked.items():
         mark_best(frame, [name], metric, by=SETTING)
+    frame.insert(len(summary.index.names) - 1, "seeds", seed_texts(frame, METRICS))
     return Table(
         title="Test scores of every calibrator and criterion",
         frame=frame,
         columns=(
             *DATASET_MODEL,
-            Column("Training loss", lambda row: loss_label(row["loss"]), merge=True),
+            LOSS,
             Column("Calibrator", lambda row: METHODS[row["method"]].label),
             Column("Chosen by", lambda row: criterion_name(row["criterion"])),
+            Column("n", "seeds"),
             *(
                 score_column(name, metric.heading, metric, ranked=name in ranked)
                 for name, metric in METRICS.items()

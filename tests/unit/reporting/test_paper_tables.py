@@ -227,6 +227,7 @@ class TestM20:
             ["cifar10", "resnet50", "M20", "", "4.95"],
             ["cifar10", "resnet50", "difference", "", "+0.55"],
         ]
+        assert table.notes[0] == "Pre T: as trained."
 
     def test_a_model_that_m20_does_not_have(self, single):
         table = build("m20_ece", metrics=single)

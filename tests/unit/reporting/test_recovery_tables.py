@@ -58,16 +58,16 @@ class TestPosterior:
         assert float(raw["kl_mean"]) == pytest.approx(0.6)
         assert float(raw["kl_half_width"]) == pytest.approx(half, rel=1e-12)
         assert raw["kl_seeds"] == "2"
-        assert [row[4:8] for row in texts(table)] == [
-            ["raw", "1.00", "25.00 ± 0.00", f"0.6000 ± {half:.4f}"],
-            ["TS (log-loss)", "0.40", "25.00 ± 0.00", "0.2000 ± 0.0000"],
-            ["FTS (log-loss)", "0.50", "25.00 ± 0.00", "0.1000 ± 0.0000"],
-            ["Ψ", "1.00", "25.00 ± 0.00", f"0.0030 ± {half / 100:.4f}"],
+        assert [row[4:9] for row in texts(table)] == [
+            ["raw", "1.00", "2", "25.00 ± 0.00", f"0.6000 ± {half:.4f}"],
+            ["TS (log-loss)", "0.40", "2", "25.00 ± 0.00", "0.2000 ± 0.0000"],
+            ["FTS (log-loss)", "0.50", "2", "25.00 ± 0.00", "0.1000 ± 0.0000"],
+            ["Ψ", "1.00", "2", "25.00 ± 0.00", f"0.0030 ± {half / 100:.4f}"],
         ]
         assert column(table, "Note") == [""] * 4
 
     def test_the_lowest_divergence_is_marked_by_all_its_digits(self, tmp_path):
-        assert [row[7] for row in bold(make("recovery_posterior", tmp_path, FOCAL_5))] == [False] * 3 + [True]
+        assert [row[8] for row in bold(make("recovery_posterior", tmp_path, FOCAL_5))] == [False] * 3 + [True]
         tie = "".join(distances("ce", fit, kl) for fit, kl in ((RAW, 0.10001), (TS, 0.10002), (FTS, 0.10001)))
         assert [row["kl_best"] for row in csv_rows(make("recovery_posterior", tmp_path, tie))] == [
             "1",
@@ -78,7 +78,7 @@ class TestPosterior:
 
     def test_an_unknown_gamma_is_said_and_never_guessed(self, tmp_path):
         psi = texts(make("recovery_posterior", tmp_path, FLSD))[3]
-        assert psi[4:] == ["Ψ", "", *["not applicable"] * 4, UNKNOWN]
+        assert psi[4:] == ["Ψ", "", "", *["not applicable"] * 4, UNKNOWN]
 
     def test_what_the_configuration_does_not_fit_is_named(self, tmp_path):
         notes = column(make("recovery_posterior", tmp_path, distances("focal-5", RAW, 0.1)), "Note")
@@ -106,7 +106,7 @@ class TestPosterior:
     def test_one_seed_has_no_interval(self, tmp_path):
         text = distances("focal-1", RAW, 0.5, seeds=("1",), ece_10=0.02)
         rows = texts(make("recovery_posterior", tmp_path, text))
-        assert rows[0][6:10] == ["25.00", "0.5000", "0.0500", "2.00"]
+        assert rows[0][6:11] == ["1", "25.00", "0.5000", "0.0500", "2.00"]
 
     def test_runs_that_failed_do_not_count(self, tmp_path):
         frame = metrics_of(tmp_path, FOCAL_5)
@@ -150,8 +150,8 @@ class TestParadigms:
         expected = T_TWO_SEEDS * 0.06 / math.sqrt(2) / math.sqrt(2)
         assert float(row["difference_half_width"]) == pytest.approx(expected)
         assert row["difference_seeds"] == "2"
-        assert texts(table)[0][4:6] == ["1", "25.00 ± 0.00"]
-        assert texts(table)[0][8] == f"{MINUS}12.00 ± {100 * expected:.2f}"
+        assert texts(table)[0][4:7] == ["1", "2", "25.00 ± 0.00"]
+        assert texts(table)[0][9] == f"{MINUS}12.00 ± {100 * expected:.2f}"
 
     def test_seeds_that_do_not_pair_give_no_difference(self, tmp_path):
         text = lines("focal-1", RAW, ece_10=0.2) + lines("focal-1", PSI, seeds=("1",), ece_10=0.1)
@@ -160,7 +160,7 @@ class TestParadigms:
     def test_an_unknown_gamma_is_said(self, tmp_path):
         table = make("recovery_paradigms", tmp_path, lines("flsd-53", RAW, ece_10=0.1))
         assert [row[4] for row in texts(table)] == ["unknown"] * 2
-        assert [row[7:10] for row in texts(table)] == [["not applicable", "", UNKNOWN]] * 2
+        assert [row[8:11] for row in texts(table)] == [["not applicable", "", UNKNOWN]] * 2
         assert [row["gamma_value"] for row in csv_rows(table)] == ["", ""]
 
     def test_a_fit_that_is_not_configured_is_named(self, tmp_path):
@@ -191,9 +191,9 @@ class TestParadigms:
             + pair("cifar10", "ce", 0.3, 0.3)
         )
         said = [
-            tuple(row[index] for index in (0, 1, 3, 10, 11))
+            tuple(row[index] for index in (0, 1, 3, 11, 12))
             for row in texts(make("recovery_paradigms", tmp_path, text))
-            if row[8]
+            if row[9]
         ]
         assert said == [
             ("Standard", "cifar10", "Cross-entropy", "", ""),
@@ -217,18 +217,18 @@ class TestDiagnosis:
         half = T_TWO_SEEDS * 0.25
         assert texts(table) == [
             [
-                *("gauss-3", "mlp", f"Focal {G} = 5", "5", "100.0 ± 0.0", "", ""),
-                *(f"75.0 ± {100 * half:.1f}", "", "75.0 ± 0.0", "", "75.0 ± 0.0", ""),
+                *("gauss-3", "mlp", f"Focal {G} = 5", "5", "2", "100.0 ± 0.0", "", ""),
+                *(f"75.0 ± {100 * half:.1f}", "", "75.0 ± 0.0", "", "75.0 ± 0.0"),
             ]
         ]
         assert csv_rows(table)[0]["psi_under_mean"] == "0.75"
 
-    def test_where_nothing_can_be_diagnosed_the_reason_is_given(self, tmp_path):
+    def test_losses_that_cannot_be_diagnosed_are_left_out(self, tmp_path):
         text = lines("ce", RAW, ece_10=0.1) + lines("flsd-53", RAW, ece_10=0.1)
-        assert column(make("recovery_diagnosis", tmp_path, text), "Note") == [
-            "proper loss: Ψ is the identity",
-            UNKNOWN,
-        ]
+        assert make("recovery_diagnosis", tmp_path, text) is None
+        table = make("recovery_diagnosis", tmp_path, text + lines("focal-1", RAW, region_under=1.0))
+        assert column(table, "Training loss") == [f"Focal {G} = 1"]
+        assert "Losses without one known gamma above 0 are left out." in table.notes[1]
 
 
 class TestHuman:
@@ -239,7 +239,7 @@ class TestHuman:
         )
         table = make("recovery_human", tmp_path, text)
         assert texts(table)[0][3:] == [
-            *("raw", "25.00 ± 0.00", "0.4000 ± 0.0000", "0.0500 ± 0.0000", "2.00 ± 0.00", "")
+            *("raw", "2", "25.00 ± 0.00", "0.4000 ± 0.0000", "0.0500 ± 0.0000", "2.00 ± 0.00", "")
         ]
         rows = csv_rows(table)
         assert [row["kl_best"] for row in rows] == ["0", "", "", "1"]

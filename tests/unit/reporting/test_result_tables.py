@@ -106,9 +106,10 @@ class TestOverview:
 class TestScores:
     def test_one_row_per_fit_and_one_column_per_metric(self, frame):
         table = build("scores", metrics=frame)
-        assert [shown.header for shown in table.columns[5:]] == [
+        assert [shown.header for shown in table.columns[6:]] == [
             metric.heading for metric in METRICS.values()
         ]
+        assert column(table, "n") == ["7"] * 6
         assert [row[2:5] for row in texts(table)] == [
             ["Cross-entropy", "as trained", ""],
             ["Cross-entropy", "TS", "ECE"],
@@ -171,13 +172,13 @@ class TestComparisons:
         groups = build("comparisons", metrics=frame).groups()
         assert [[row[1].text for row in group] for group in groups] == [
             ["all", "all", "all"],
-            ["dataset digits"],
-            ["loss ce", "loss focal-2"],
+            ["digits"],
+            ["Cross-entropy", f"Focal {G} = 2"],
         ]
 
     def test_single_seeds_have_no_interval(self, frame):
         table = build("comparisons", metrics=frame[frame["seed"] == "0"])
-        assert set(column(table, "95 % interval points")) == {"one seed"}
+        assert set(column(table, "95 % interval (points)")) == {"one seed"}
         assert csv_rows(table)[0]["interval_low"] == ""
 
     def test_too_few_runs_are_called_so(self, frame):
@@ -208,11 +209,27 @@ class TestComparisons:
         intervals = [(-0.02, -0.001), (-0.02, 0.001), (0.001, 0.02)]
         records = [{**record, "comparisons": [{**base, "low": low, "high": high}]} for low, high in intervals]
         table = build("samples", runs=[], diagnostics=[(run, found) for found in records])
-        assert column(table, "What follows") == ["FTS lower", "open", "FTS higher"]
+        assert column(table, "What follows") == ["FTS lower", "no difference shown", "FTS higher"]
         assert texts(table)[0][5:10] == [
             *("100", "2.000", "1.000", f"{MINUS}1.000", f"{MINUS}2.000 to {MINUS}0.100")
         ]
         assert build("samples", runs=[], diagnostics=[(run, {**record, "comparisons": []})]) is None
+
+
+def test_a_debiased_error_has_an_interval_without_signs():
+    """It is no difference."""
+    run = {"dataset": "d", "model": "m", "loss": "focal-2", "seed": 1, "status": "ok"}
+    record = {"run": run, "samples": 100, "criterion": "ece", "debiased_ece": {"ts": (0.02, 0.01, 0.03)}}
+    table = build("debiased", runs=[], diagnostics=[(run, record)])
+    assert texts(table) == [
+        ["d", "m", f"Focal {G} = 2", "1", "TS", "100", "2.000", "1.000 to 3.000", "miscalibrated"]
+    ]
+
+
+def runs_of(frame):
+    """Return the rows of runs.csv behind metrics of networks trained here."""
+    keys = frame[["dataset", "model", "loss", "seed"]].drop_duplicates()
+    return [{**run, "imported": "", "published": "", "status": "ok"} for run in keys.to_dict("records")]
 
 
 class TestRanking:
@@ -227,21 +244,32 @@ class TestRanking:
         return pd.DataFrame(found, columns=list(COLUMNS))
 
     def test_names_what_is_joined_with_the_best(self, ranked):
-        table = build("ranking", metrics=ranked)
+        table = build("ranking", metrics=ranked, runs=runs_of(ranked))
         assert column(table, "Calibrator") == ["FTS", "TS", "as trained"]
         assert column(table, "Average rank") == ["1.00", "2.33", "2.67"]
         assert column(table, "Not separated from the best") == ["yes", "no", "no"]
-        assert table.notes[0].startswith("15 blocks (dataset, model, seed)")
+        assert table.notes[0].startswith("Trained here: 15 blocks; ")
+        assert "p < 0.001" in table.notes[0]
+
+    def test_networks_of_different_origin_are_ranked_apart(self, ranked):
+        """Published networks share no loss with those trained here, which must not empty the table."""
+        other = ranked[ranked["seed"].isin(["0", "1"])].assign(dataset="cifar10", loss="brier")
+        metrics = pd.concat([ranked, other])
+        runs = [*runs_of(ranked), *(run | {"published": "m20"} for run in runs_of(other))]
+        table = build("ranking", metrics=metrics, runs=runs)
+        assert column(table, "Networks") == ["published networks"] * 3 + ["trained here"] * 3
+        assert column(table, "Training loss") == ["Brier"] * 3 + ["Cross-entropy"] * 3
 
     def test_none_if_too_few_are_comparable(self, ranked):
-        assert build("ranking", metrics=ranked[ranked["seed"] == "0"]) is None
+        first = ranked[ranked["seed"] == "0"]
+        assert build("ranking", metrics=first, runs=runs_of(first)) is None
 
 
 def test_optimism_is_test_minus_validation(frame):
     table = build("optimism", metrics=frame)
     assert texts(table) == [
-        ["FTS", "ECE (%)", "14", "0.500", "2.630", "+2.130"],
         ["TS", "ECE (%)", "14", "1.000", "3.030", "+2.030"],
+        ["FTS", "ECE (%)", "14", "0.500", "2.630", "+2.130"],
     ]
     assert build("optimism", metrics=frame[frame["split"] == "test"]) is None
 
@@ -307,7 +335,7 @@ class TestBestLosses:
             for loss, value in zip(("ce", "focal-2"), values, strict=True)
         )
         table = build("best_losses", metrics=metrics_of(tmp_path, lines))
-        cells = [f"Focal {G} = 2 0.700 (0.900)", "Cross-entropy 0.600", f"Focal {G} = 2 2.00 (10.00)", ""]
+        cells = [f"Focal {G} = 2: 0.700 (0.900)", "Cross-entropy: 0.600", f"Focal {G} = 2: 2.00 (10.00)", ""]
         assert texts(table) == [["d", "m", "2", *cells]], "no temperature was chosen by ECE"
         assert table.notes[0] == f"As trained, the lowest log-loss: Focal, fixed {G} in 1 of 1."
 
