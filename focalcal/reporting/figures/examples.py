@@ -29,7 +29,7 @@ CALIBRATOR = "ts"
     heading="Confidence on example images (M20 Fig. 8)",
     caption="The first test images that the models of all losses classify correctly (upper rows) and the "
     "first that all of them take for the same other class (lower rows), with the confidence of each "
-    "prediction before (open) and after temperature scaling (filled). One seed per loss.",
+    "prediction as trained (filled) and after temperature scaling (open). One seed per loss.",
     inputs=("runs", "fits", "logits", "data", "data_records"),
     scope="dataset and model",
     when="images",
@@ -72,7 +72,7 @@ def examples(sources: Sources) -> Figure:
             _dumbbells(lower, losses, confidences)
         axes[2 * row + 1, 0].set_yticks(range(len(losses)), [loss_label(loss) for loss in losses])
     dots = {"color": GREY, "marker": "o", "linestyle": ""}
-    handles = [Line2D([], [], **dots, markerfacecolor="white"), Line2D([], [], **dots)]
+    handles = [Line2D([], [], **dots), Line2D([], [], **dots, markerfacecolor="white")]
     names = [METHODS["none"].label, f"after {METHODS[CALIBRATOR].label}"]
     drawn.legend(handles, names, loc="outside lower center", ncols=2)
     return drawn
@@ -106,7 +106,8 @@ def _dumbbells(axis: Axes, losses: Sequence[str], confidences: Sequence[tuple[fl
     for row, (loss, (before, after)) in enumerate(zip(losses, confidences, strict=True)):
         color = styles[loss].color
         axis.plot([before, after], [row, row], color=color, linewidth=1)
-        axis.plot(before, row, "o", color=color, markerfacecolor="white", markersize=5)
-        axis.plot(after, row, "o", color=color, markersize=3.5)
+        # Larger and below: where the confidence stays the same, the filled dot lies within the open one.
+        axis.plot(after, row, "o", color=color, markerfacecolor="white", markersize=5)
+        axis.plot(before, row, "o", color=color, markersize=2.5)
     axis.set(xlim=(0, 1.05), ylim=(len(losses) - 0.5, -0.5), xticks=[0, 0.5, 1], yticks=[])
     axis.set_xlabel("confidence", fontsize=8)

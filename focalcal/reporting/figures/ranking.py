@@ -63,7 +63,7 @@ def critical_difference(sources: Sources) -> Figure:
     axis.xaxis.tick_top()
     step = max(1, round((count - 1) / 8))
     axis.set_xticks([*range(1, count - step // 2, step), count])
-    metric = METRICS[sources.metric].heading
+    metric = METRICS[sources.metric].inline
     names = sorted(set(means.index.get_level_values("dataset")), key=natural_order)
     datasets = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} datasets"
     axis.text(1, -0.72, f"{ranking.blocks} settings on {datasets}", fontsize=9.5, fontweight="bold")

@@ -19,7 +19,7 @@ from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter, S
 
 from focalcal.calibration.catalogue import METHODS
 from focalcal.common.io import atomic_output
-from focalcal.reporting.text import format_short
+from focalcal.reporting.text import MINUS, format_short
 from focalcal.training.appearance import GAMMA, loss_styles
 
 PALETTE = {
@@ -204,8 +204,17 @@ def plain_log(axis: Axes, which: str) -> None:
     low, high = getattr(axis, f"get_{which}lim")()
     ticks = getattr(axis, f"{which}axis")
     ticks.set_major_locator(_plain_locator(low, high, smallest))
-    ticks.set_major_formatter("{x:g}")
+    ticks.set_major_formatter(plain_number)
     ticks.set_minor_formatter(NullFormatter())
+
+
+def plain_number(value: float, _position: int | None = None) -> str:
+    """Return a tick's number with a true minus sign; very small and very large ones as powers of ten."""
+    digits, _, power = f"{value:g}".partition("e")
+    if not power:
+        return digits.replace("-", MINUS)
+    factor = "" if digits == "1" else f"{digits} \\times "
+    return f"$\\mathdefault{{{factor}10^{{{int(power)}}}}}$"
 
 
 def _plain_locator(low: float, high: float, smallest: float) -> Locator:

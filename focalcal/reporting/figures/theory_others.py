@@ -43,8 +43,9 @@ TEST_POINTS = 2000
     section="theory",
     order=27,
     heading="Regions of over- and underconfidence (C21 Fig. 1)",
-    caption="phi of the largest probability. Up to tau_oc the minimiser is overconfident, from tau_uc on "
-    "it is underconfident. phi is also the gradient ratio of M20, and tau_uc its p0.",
+    caption="φ of the largest probability v that minimises the risk. The minimiser is overconfident up to "
+    "τ_oc and underconfident from τ_uc on; between them it can be either. φ is also the gradient ratio of "
+    "M20, and τ_uc its p0.",
 )
 def c21_fig1(_sources: Sources) -> Figure:
     """Return C21 Fig. 1: phi^gamma and the regions of over- and underconfidence for gamma 3."""

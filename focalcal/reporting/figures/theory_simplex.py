@@ -9,7 +9,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
+from focalcal.reporting.figures.style import BLACK, BLUE, GREEN, ORANGE, method_style
 from focalcal.reporting.figures.theory_k24 import closest_temperature
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
@@ -66,8 +66,8 @@ def k24_fig5(sources: Sources) -> Figure:
     for column, (gamma, printed) in enumerate(FIG5_PRINTED.items()):
         temperature = closest_temperature(sources, 3, gamma)
         scaled = np.exp(log_psi(np.log(start), 0.0, temperature))
-        _arrows(panels[column], start, psi(start, gamma), BLUE)
-        _arrows(panels[2 + column], start, scaled, VERMILION)
+        _arrows(panels[column], start, psi(start, gamma), method_style("fts").color)
+        _arrows(panels[2 + column], start, scaled, method_style("ts").color)
         _name(panels[column], f"Focal calibration, γ = {gamma:g}")
         _name(panels[2 + column], f"Closest T = {temperature:.3f} (printed {printed:g})")
     return drawn

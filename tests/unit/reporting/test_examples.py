@@ -64,6 +64,9 @@ def test_examples_show_confidence_before_and_after(project):
     assert [label.get_text() for label in chart.get_yticklabels()] == ["Cross-entropy", "Focal γ = 3"]  # noqa: RUF001
     # With T = 2 the odds 9 become 3.
     np.testing.assert_allclose(chart.lines[0].get_xdata(), [0.9, 0.75])
+    # Filled as trained and open after calibration, as in the figure of calibration against accuracy.
+    faces = {round(float(line.get_xdata()[0]), 6): line.get_markerfacecolor() for line in chart.lines[1:3]}
+    assert [faces[confidence] == "white" for confidence in (0.9, 0.75)] == [False, True]
 
 
 def test_features_are_no_images(project):

@@ -216,6 +216,10 @@ def test_critical_difference_ranks_calibrators_over_every_setting(tmp_path):
     assert texts[0] == "4 settings on d, e"
     # FTS is best in each of them, then TS.
     assert texts[-3:] == ["FTS (1.00)", "TS (2.00)", "as trained (3.00)"]
+    logs = metrics.assign(metric="nll", criterion=metrics["criterion"].replace("ece", "nll"))
+    settings = {"metric": "nll", "criterion": "nll"}
+    figure = draw(ranking.critical_difference, Sources(tmp_path, settings, cache={"metrics": logs}))
+    assert figure.axes[0].texts[1].get_text().startswith("average rank by test log-loss, 1 is best; ")
     # A setting without TS and FTS leaves one calibrator to rank.
     metrics = pd.concat([metrics, other])
     figure = draw(ranking.critical_difference, sources_of(tmp_path, metrics=metrics))
@@ -545,6 +549,15 @@ def axis():
 def shown_ticks(axis):
     low, high = axis.get_xlim()
     return [tick for tick in axis.get_xticks() if low <= tick <= high]
+
+
+def test_many_decades_are_labelled_by_powers_of_ten(axis):
+    axis.plot([1e-8, 1.0], [1, 2], "o")
+    style.plain_log(axis, "x")
+    png(axis.figure)
+    shown = [label.get_text() for label in axis.get_xticklabels()]
+    assert r"$\mathdefault{10^{-8}}$" in shown
+    assert not [text for text in shown if "e-" in text]
 
 
 def test_a_drawn_zero_has_its_place_on_a_logarithmic_axis(axis):

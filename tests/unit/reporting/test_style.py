@@ -1,4 +1,27 @@
-from focalcal.reporting.figures import style
+import pytest
+
+from focalcal.calibration.catalogue import METHODS
+from focalcal.reporting.figures import before_after, style
+from focalcal.reporting.text import MINUS
+
+
+def test_what_is_recommended_does_not_look_like_one_calibrator():
+    _, recommended = before_after.SIDE_STYLES["after"]
+    assert recommended not in [style.method_style(method) for method in METHODS]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.01, "0.01"),
+        (-0.5, f"{MINUS}0.5"),
+        (1e-8, r"$\mathdefault{10^{-8}}$"),
+        (2e-6, r"$\mathdefault{2 \times 10^{-6}}$"),
+        (1e6, r"$\mathdefault{10^{6}}$"),
+    ],
+)
+def test_ticks_have_plain_numbers_and_true_minus_signs(value, text):
+    assert style.plain_number(value) == text
 
 
 def test_a_row_of_panels_is_as_tall_as_its_tallest():

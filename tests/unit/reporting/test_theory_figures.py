@@ -5,9 +5,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 
-from focalcal.reporting.figures import theory_k24, theory_others
-from focalcal.reporting.figures.style import house_style
+from focalcal.reporting.figures import theory_k24, theory_others, theory_simplex
+from focalcal.reporting.figures.style import house_style, method_style
 from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.write import build_products
@@ -90,6 +91,12 @@ def test_norms_are_those_of_the_middle_spread_with_their_range(tables, tmp_path)
     np.testing.assert_allclose(right.lines[0].get_xydata(), [[1, 1.5], [10, 10.5], [100, 100.5]])
     band = right.collections[0].get_paths()[0].vertices
     assert (band[:, 1].min(), band[:, 1].max()) == (1, 101)
+
+
+def test_arrows_have_the_colours_of_the_calibrators(tables, tmp_path):
+    panels = theory_simplex.k24_fig5(Sources(tmp_path, {}, cache=tables)).axes
+    found = [to_hex(panel.collections[-1].get_facecolor()[0]).upper() for panel in panels]
+    assert found == [method_style(method).color for method in ("fts", "fts", "ts", "ts")]
 
 
 def test_figures_are_written_in_both_formats(tmp_path):
