@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from focalcal.reporting.text import count_of, format_duration
+from focalcal.reporting.text import count_of, format_duration, minus_signs
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -25,5 +25,10 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"count_of": count_of, "duration": format_duration, "digits": "{:.6g}".format}
+    environment.filters |= {
+        "count_of": count_of,
+        "duration": format_duration,
+        "digits": "{:.6g}".format,
+        "minus_signs": minus_signs,
+    }
     return environment

@@ -24,6 +24,11 @@ def format_short(value: float) -> str:
     return f"{value:.4g}".replace("-", MINUS)
 
 
+def minus_signs(text: str) -> str:
+    """Return a text in which numbers have true minus signs, in powers of ten too; other hyphens stay."""
+    return re.sub(r"(?<![\w)\]])-(?=\.?\d)|(?<=\de)-(?=\d)", MINUS, text)
+
+
 def count_of(count: int, noun: str) -> str:
     """Return a count with its noun in the singular or plural: 1 run, 2 runs, 3 losses."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"

@@ -208,6 +208,16 @@ def test_tables_that_answer_are_not_cut(browser, report, name):
     assert browser.evaluate(f"{box}.scrollWidth - {box}.clientWidth") == 0
 
 
+def test_the_answer_is_not_cut_by_long_verdicts(browser, report):
+    browser.open(address(report, "table-answer-0"), 1280)
+    box = "document.querySelector('#table-answer-0').closest('.scroll')"
+    browser.evaluate(
+        "document.querySelectorAll('#table-answer-0 .effect strong')"
+        ".forEach(s => { s.textContent = 'depends on the network'; })"
+    )
+    assert browser.evaluate(f"{box}.scrollWidth - {box}.clientWidth") == 0
+
+
 def test_a_wide_table_says_so_and_keeps_its_first_columns_in_sight(browser, report):
     browser.open(address(report, "tables/scores"), 1280)
     frame = "document.querySelector('#table-scores').closest('.frame')"
@@ -263,7 +273,7 @@ def test_the_choices_of_a_chart_filter_its_table(browser, report):
     browser.wait(f"{rows}.every(r => r.cells[0].textContent === 'gauss-3')")
     heads = "[...document.querySelectorAll('#table-scores thead tr:last-child th')]"
     shown = browser.evaluate(f"{heads}.filter(h => h.offsetWidth).map(h => h.textContent)")
-    assert shown == ["Dataset", "Model", "Training loss", "Calibrator", "Chosen by", "Brier score"]
+    assert shown == ["Dataset", "Model", "Training loss", "Calibrator", "Chosen by", "n", "Brier score"]
     choose(browser, "score_explorer", "Dataset", "all")
     browser.wait(f"new Set({rows}.map(r => r.cells[0].textContent)).size === 2")
 

@@ -17,8 +17,8 @@ from focalcal.reporting.statistics.families import ORIGINS, with_origins
     order=35,
     heading="All calibrators, best first",
     caption="Mean difference from temperature scaling over networks, calibrators in the order of their mean "
-    "rank by log-loss. Left of 0 a calibrator is better than TS. Bars are 95 % intervals for a new network "
-    "of this kind (Student's t over networks).",
+    "rank by log-loss. Left of 0 a calibrator is better than TS; log-loss in nats, ECE in points. Bars are "
+    "95 % intervals for a new network of this kind (Student's t over networks).",
     inputs=("metrics", "runs"),
     unfolded=True,
     table="arena",

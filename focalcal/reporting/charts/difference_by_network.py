@@ -10,7 +10,7 @@ from focalcal.reporting.records.measurements import SETTING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import HEADLINE
 from focalcal.reporting.statistics.effects import sample_comparisons
-from focalcal.reporting.text import MINUS
+from focalcal.reporting.text import MINUS, natural_order
 from focalcal.training.appearance import loss_label, loss_order
 
 
@@ -19,8 +19,8 @@ from focalcal.training.appearance import loss_label, loss_order
     order=10,
     heading="Does FTS beat TS? Network by network",
     caption="Difference from temperature scaling on test data, one row per network and training loss. Left "
-    "of 0 the calibrator is better than TS. Bars are 95 % bootstrap intervals over test samples; a filled "
-    "point has an interval without 0. Points are means over n seeds.",
+    "of 0 the calibrator is better than TS; log-loss in nats, ECE in points. Bars are 95 % bootstrap "
+    "intervals over test samples; a filled point has an interval without 0. Points are means over n seeds.",
     inputs=("runs", "diagnostics"),
     unfolded=True,
     table="when_fts_pays",
@@ -80,10 +80,15 @@ def _difference_frame(rows: pd.DataFrame) -> pd.DataFrame:
     keys = [*SETTING, "method", "criterion", "metric"]
     groups = rows.groupby(keys)[["difference", "low", "high"]]
     frame = groups.mean().assign(n=groups.size()).reset_index()
-    orders = {"loss": loss_order, "method": list(METHODS).index, "criterion": list(METRICS).index}
+    orders = {
+        **dict.fromkeys(("dataset", "model"), lambda name: tuple(natural_order(name))),
+        "loss": loss_order,
+        "method": list(METHODS).index,
+        "criterion": list(METRICS).index,
+    }
     frame = frame.sort_values(
         ["dataset", "model", "loss", "method", "criterion"],
-        key=lambda column: column.map(orders[column.name]) if column.name in orders else column,
+        key=lambda column: column.map(orders[column.name]),
     )
     factors = frame["metric"].map(lambda name: METRICS[name].factor)
     labels = frame["loss"].map(loss_label)

@@ -41,7 +41,7 @@ def ece_against_log_loss(sources: Sources) -> alt.LayerChart | None:
         .transform_filter(grammar.chosen(loss, "Training loss"))
         .transform_aggregate(x="mean(Log-loss)", y="mean(ECE)", groupby=["Calibrator"])
         .encode(
-            x=alt.X("x:Q", title="Log-loss: difference from TS", scale=scale["x"]),
+            x=alt.X("x:Q", title="Log-loss: difference from TS (nats)", scale=scale["x"]),
             y=alt.Y("y:Q", title="ECE: difference from TS (points)", scale=scale["y"]),
             tooltip=grammar.tooltip("Calibrator", x="+.4~f", y="+.4~f"),
         )

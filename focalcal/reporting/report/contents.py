@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from focalcal.calibration.catalogue import METHODS
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.io import read_json, refusing_damage
 from focalcal.reporting.html import render
@@ -19,6 +20,7 @@ from focalcal.reporting.report.images import InlineImage, read_image
 from focalcal.reporting.report.runtime import chart_runtime, read_chart
 from focalcal.reporting.statistics.answer import answer_card
 from focalcal.reporting.statistics.effects import sample_comparisons
+from focalcal.reporting.tables.best_losses import best_loss_text
 from focalcal.workflow.grid import Grid
 from focalcal.workflow.provenance import ROOT
 
@@ -76,6 +78,8 @@ class Contents:
     """What to do with each of the user's own logits: the recommended calibrator."""
     answer: Sequence[Mapping[str, Any]]
     """The answer card, one part for each origin of networks."""
+    best_loss: str
+    """Which training losses are best after calibration; empty if no two were trained alike."""
     runs: Sequence[Mapping[str, str]]
     """All runs of the configuration: rows of runs.csv with `path` and `message`, then missing ones."""
     datasets: Sequence[tuple[Mapping[str, Any], InlineImage]]
@@ -145,6 +149,7 @@ def read_contents(
             sources.criterion,
             advised=bool(layout.advised),
         ),
+        best_loss=best_loss_text(sources),
         runs=[
             *({**run, "message": _message(records[run["path"]])} for run in runs),
             *_missing_runs(grid, records),
@@ -172,7 +177,14 @@ def read_contents(
 def report_html(contents: Contents) -> str:
     """Return the whole report as one HTML text that refers to no other file."""
     pages = {name: title for name, title in PAGES.items() if contents.claims or name != "papers"}
-    return render("report.html", report=contents, pages=pages, sections=SECTIONS, runtime=chart_runtime())
+    return render(
+        "report.html",
+        report=contents,
+        pages=pages,
+        sections=SECTIONS,
+        methods=METHODS,
+        runtime=chart_runtime(),
+    )
 
 
 def _section_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:

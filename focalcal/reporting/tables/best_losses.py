@@ -57,6 +57,12 @@ def best_losses(sources: Sources) -> Table | None:
     )
 
 
+def best_loss_text(sources: Sources) -> str:
+    """Return which losses have the lowest log-loss after TS, in one sentence; nothing if none compete."""
+    made = best_losses(sources)
+    return "" if made is None else _wins_by_family(made.frame, "ts")
+
+
 def _best_loss(scores: pd.Series, stage: str, metric: str, criterion: str) -> Best:
     """Return the best loss of a dataset and model.
 
@@ -94,5 +100,5 @@ def _best_column(stage: str, metric: str) -> Column:
 def _wins_by_family(frame: pd.DataFrame, stage: str) -> str:
     """Return in how many rows each family of losses has the lowest log-loss, the most frequent first."""
     families = Counter(loss_family(loss) or "no loss" for loss in frame[f"{LEADING}_{stage}_loss"])
-    counts = ", ".join(f"{family} in {count} of {len(frame)}" for family, count in families.most_common())
-    return f"{STAGES[stage]}, the lowest log-loss: {counts}."
+    counts = "; ".join(f"{family} on {count} of {len(frame)}" for family, count in families.most_common())
+    return f"{STAGES[stage]}, the lowest log-loss by dataset and model: {counts}."

@@ -74,6 +74,15 @@ def test_differences_are_means_over_seeds_in_the_units_that_people_see():
     assert choices(made)["Dataset"]["bind"]["options"] == [None, "d"]
 
 
+def test_networks_are_ordered_by_the_numbers_in_their_names():
+    models = ["net10", "net9", "other"]
+    found = [
+        (RUNS[0], {"run": {**RUN, "model": model}, "comparisons": [comparison(0.1)]}) for model in models
+    ]
+    shown = rows(specification("difference_by_network", runs=RUNS, diagnostics=found))
+    assert [row["Network"].split(" · ")[1] for row in shown] == ["net9", "net10", "other"]
+
+
 def test_without_fts_there_is_nothing_to_compare():
     found = diagnostics([comparison(0.1, method="none")])
     assert specification("difference_by_network", runs=RUNS[:1], diagnostics=found) is None

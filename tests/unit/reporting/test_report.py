@@ -10,12 +10,13 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
+from focalcal.calibration.catalogue import METHODS
 from focalcal.reporting import html, products
 from focalcal.reporting.figures import style
 from focalcal.reporting.html import TEMPLATES
 from focalcal.reporting.products import PAGES, PRODUCTS, SECTIONS, Layout, Product
 from focalcal.reporting.recommendation import advice_text
-from focalcal.reporting.records.costs import read_costs
+from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.report import contents as report_contents
 from focalcal.reporting.report.contents import read_contents, report_html
 from focalcal.reporting.report.runtime import chart_runtime
@@ -47,7 +48,7 @@ CLAIM = {
     "source": "K24 Sec. 1",
     "statement": "a < b",
     "published": "1",
-    "measured": "2",
+    "measured": "-2e-16",
     "tolerance": "0",
     "verdict": "not reproduced",
     "evidence": f'"{EVIDENCE}"',
@@ -196,6 +197,35 @@ def test_a_chart_stands_in_the_report_with_its_table_and_what_draws_it(made):
     assert '<a href="#tables/late">the table of these numbers</a>' in text
     assert "window.vegaEmbed" in text
     assert text.count("<script") == text.count("</script>") == 3
+
+
+def test_the_page_about_losses_begins_with_its_answer(made):
+    contents = replace(contents_of(made), best_loss="Mine is <best>.")
+    assert '<p class="lead"><strong>Mine is &lt;best&gt;.</strong> The training loss' in report_html(contents)
+    assert '<p class="lead">The training loss' in report_html(replace(contents, best_loss=""))
+
+
+def test_the_words_on_the_first_page_name_every_calibrator(made):
+    text = report_html(contents_of(made))
+    for method in METHODS.values():
+        if method.shown and method.full_label:
+            assert method.full_label in text or method.id in {"ts", "fts", "constant"}
+    assert "structured matrix scaling (SMS)" in text
+    assert "<dt>Adversary</dt><dd>The same confidence for every sample" in text
+
+
+def test_numbers_of_claims_have_true_minus_signs(made):
+    text = report_html(contents_of(made))
+    assert "<td>\u22122e\u221216<br>" in text
+
+
+def test_memory_that_no_job_could_measure_has_no_column(made):
+    contents = contents_of(made)
+    cost = Cost("train", 1, 2.0, 2.0, None)
+    assert "Most memory" not in report_html(replace(contents, costs=[cost]))
+    text = report_html(replace(contents, costs=[cost, replace(cost, memory=1234.0)]))
+    assert "Most memory (MB)" in text
+    assert ">1,234<" in text
 
 
 def test_verdicts_are_read_without_colour(made):

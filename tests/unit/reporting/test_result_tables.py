@@ -8,9 +8,11 @@ import pytest
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.records.measurements import COLUMNS
+from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.comparisons import compared_pairs
+from focalcal.reporting.tables import best_losses
 from tests.unit.reporting.made_results import MadeResults
-from tests.unit.reporting.made_sources import bold, build, column, csv_rows, metrics_of, texts
+from tests.unit.reporting.made_sources import SETTINGS, bold, build, column, csv_rows, metrics_of, texts
 
 G = "\N{GREEK SMALL LETTER GAMMA}"
 MINUS = "\N{MINUS SIGN}"
@@ -337,7 +339,15 @@ class TestBestLosses:
         table = build("best_losses", metrics=metrics_of(tmp_path, lines))
         cells = [f"Focal {G} = 2: 0.700 (0.900)", "Cross-entropy: 0.600", f"Focal {G} = 2: 2.00 (10.00)", ""]
         assert texts(table) == [["d", "m", "2", *cells]], "no temperature was chosen by ECE"
-        assert table.notes[0] == f"As trained, the lowest log-loss: Focal, fixed {G} in 1 of 1."
+        assert table.notes[0] == (
+            f"As trained, the lowest log-loss by dataset and model: Focal, fixed {G} on 1 of 1."
+        )
+
+        sources = Sources(tmp_path, SETTINGS, cache={"metrics": metrics_of(tmp_path, lines)})
+        said = best_losses.best_loss_text(sources)
+        assert said == "After TS, the lowest log-loss by dataset and model: Cross-entropy on 1 of 1."
+        none = Sources(tmp_path, SETTINGS, cache={"metrics": metrics_of(tmp_path, "")})
+        assert best_losses.best_loss_text(none) == ""
 
     def test_one_loss_is_not_compared(self, tmp_path):
         assert build("best_losses", metrics=metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,nll,0.9\n")) is None

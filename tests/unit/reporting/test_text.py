@@ -1,6 +1,6 @@
 import pytest
 
-from focalcal.reporting.text import count_of, format_number, format_short, natural_order
+from focalcal.reporting.text import count_of, format_number, format_short, minus_signs, natural_order
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -42,3 +42,17 @@ def test_names_are_ordered_by_the_numbers_in_them():
         "resnet20",
         "resnet110",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("margin = -2.22e-16 (gamma -0.5, q)", f"margin = {MINUS}2.22e{MINUS}16 (gamma {MINUS}0.5, q)"),
+        ("tolerance 1e-06", f"tolerance 1e{MINUS}06"),
+        ("between -.5 and 1", f"between {MINUS}.5 and 1"),
+        ("FLSD-53, Tables 1-5, k24-line-3, 2024-05-01", "FLSD-53, Tables 1-5, k24-line-3, 2024-05-01"),
+        ("log-loss, f(x)-1", "log-loss, f(x)-1"),
+    ],
+)
+def test_numbers_in_a_text_have_true_minus_signs(text, expected):
+    assert minus_signs(text) == expected
