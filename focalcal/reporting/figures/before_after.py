@@ -7,14 +7,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from focalcal.reporting.figures.reliability import Curve, add_bands, diagrams_by_loss, pool
-from focalcal.reporting.figures.style import BLACK, GREY, Style, legend_below, message_figure
+from focalcal.reporting.figures.style import GREEN, GREY, Style, legend_below, message_figure
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.training.appearance import loss_order
 
 SIDE_STYLES = {
     "before": ("as trained", Style(GREY, "o")),
-    "after": ("recommended", Style(BLACK, "P")),
+    "after": ("recommended", Style(GREEN, "*")),
 }
 
 

@@ -51,7 +51,7 @@ def best_losses(sources: Sources) -> Table | None:
             *(_best_column(stage, metric) for stage, metric in keys),
         ),
         notes=(
-            *(_wins_by_family(frame, stage) for stage in STAGES),
+            *(_wins_by_family(frame, stage, name) for stage, name in STAGES.items()),
             "Scores are means over seeds; in brackets that of cross-entropy, where it was trained.",
         ),
     )
@@ -60,7 +60,7 @@ def best_losses(sources: Sources) -> Table | None:
 def best_loss_text(sources: Sources) -> str:
     """Return which losses have the lowest log-loss after TS, in one sentence; nothing if none compete."""
     made = best_losses(sources)
-    return "" if made is None else _wins_by_family(made.frame, "ts")
+    return "" if made is None else _wins_by_family(made.frame, "ts", "After temperature scaling (TS)")
 
 
 def _best_loss(scores: pd.Series, stage: str, metric: str, criterion: str) -> Best:
@@ -97,8 +97,8 @@ def _best_column(stage: str, metric: str) -> Column:
     return Column(STAGES[stage], text, f"{key}_score", span=declared.heading)
 
 
-def _wins_by_family(frame: pd.DataFrame, stage: str) -> str:
+def _wins_by_family(frame: pd.DataFrame, stage: str, name: str) -> str:
     """Return in how many rows each family of losses has the lowest log-loss, the most frequent first."""
     families = Counter(loss_family(loss) or "no loss" for loss in frame[f"{LEADING}_{stage}_loss"])
     counts = "; ".join(f"{family} on {count} of {len(frame)}" for family, count in families.most_common())
-    return f"{STAGES[stage]}, the lowest log-loss by dataset and model: {counts}."
+    return f"{name}, the lowest log-loss by dataset and model: {counts}."

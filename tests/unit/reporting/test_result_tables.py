@@ -345,7 +345,8 @@ class TestBestLosses:
 
         sources = Sources(tmp_path, SETTINGS, cache={"metrics": metrics_of(tmp_path, lines)})
         said = best_losses.best_loss_text(sources)
-        assert said == "After TS, the lowest log-loss by dataset and model: Cross-entropy on 1 of 1."
+        after = "After temperature scaling (TS), the lowest log-loss by dataset and model"
+        assert said == f"{after}: Cross-entropy on 1 of 1."
         none = Sources(tmp_path, SETTINGS, cache={"metrics": metrics_of(tmp_path, "")})
         assert best_losses.best_loss_text(none) == ""
 
