@@ -467,9 +467,11 @@ def test_every_metric_is_accepted_by_the_report():
             rows += scores("a", {TS: 0.2, FTS: 0.1, RAW: 0.3}, metric=name, seed=seed)
             rows += scores("b", {TS: 0.2, FTS: 0.1, RAW: 0.3}, metric=name, seed=seed)
     frame = metrics_frame(rows)
+    keys = frame[["dataset", "model", "loss", "seed"]].drop_duplicates().to_dict("records")
+    runs = [{**key, "imported": "", "published": "", "status": "ok"} for key in keys]
     for name, metric in METRICS.items():
         settings = {"metric": name, "criterion": "nll"}
-        table = build("ranking", metrics=frame, settings=settings)
+        table = build("ranking", metrics=frame, runs=runs, settings=settings)
         best = "as trained" if metric.higher_is_better else "FTS"
         assert column(table, "Calibrator")[0] == best
         for other in ("overview", "comparisons"):
