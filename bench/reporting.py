@@ -8,7 +8,7 @@ import tempfile
 import time
 
 from bench._table import Row, finish, parser, progress
-from tests.e2e.made_results import MadeResults
+from tests.unit.reporting.made_results import MadeResults
 
 LOSSES = ["ce", "focal-1", "focal-2", "focal-3", "focal-5", "focal-7", "flsd-53", "adafocal", "brier", "mmce"]
 BUDGET_SECONDS, BUDGET_MEGABYTES = 60.0, 25.0
