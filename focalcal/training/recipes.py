@@ -154,6 +154,9 @@ def check_recipe(recipe: Recipe) -> None:
         values = list(getattr(recipe, name))
         if values != sorted(set(values)):
             raise _not_allowed(name, values, "numbers that increase")
+    if recipe.milestones and recipe.schedule != "steps":
+        allowed = f"nothing with schedule {recipe.schedule}; set schedule: steps, or milestones: []"
+        raise _not_allowed("milestones", list(recipe.milestones), allowed)
     if any(epoch > recipe.epochs for epoch in recipe.snapshot_epochs):
         allowed = f"at most the number of epochs, which is {recipe.epochs}"
         raise _not_allowed("snapshot_epochs", list(recipe.snapshot_epochs), allowed)

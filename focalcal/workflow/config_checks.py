@@ -10,7 +10,7 @@ from typing import Any
 
 from focalcal.calibration import catalogue as calibration_catalogue
 from focalcal.common.errors import UserError
-from focalcal.common.extensions import check_extensions, extension_names
+from focalcal.common.extensions import FOLDER, KINDS, check_extensions, extension_names
 from focalcal.common.messages import check_file, error_prefix, shown, unknown_name
 from focalcal.data import registry
 from focalcal.theory.settings import check_fit_ranges, theory_settings
@@ -29,6 +29,13 @@ OWN_FILES = {"folder", "npz", "texts"}
 
 def check_own_code(root: Path) -> None:
     """Raise a UserError for the first file in `extensions/` that cannot be used."""
+    for file in sorted((root / FOLDER).glob("**/*.py")):
+        place = file.relative_to(root)
+        if place.parent.name not in KINDS and not any(part.startswith("_") for part in place.parts):
+            raise UserError(
+                f"{place} is found by no name; allowed: the folders {', '.join(KINDS)} in {FOLDER}; move it "
+                f"to one of them, or begin its name with an underscore if others import it"
+            )
     built_in = {
         "datasets": registry.entry_names(),
         # What the catalogue did not take over has the name of another loss.

@@ -113,11 +113,19 @@ def test_a_file_that_nothing_uses_reruns_nothing(extended, tmp_path):
         ("models/mlp.py", "def build(): ...", "extensions/models/mlp.py: 'mlp' is the name of one that"),
         ("datasets/digits.py", "def load(): ...", "extensions/datasets/digits.py: 'digits' is the name of"),
         ("models/mine.py", "def build(:", "extensions/models/mine.py, line 1: "),
+        (
+            "loss/mine.py",
+            "",
+            "extensions/loss/mine.py is found by no name; allowed: the folders datasets, losses",
+        ),
+        ("mine.py", "", "extensions/mine.py is found by no name; allowed: the folders datasets, losses"),
     ],
 )
 def test_a_mistake_is_refused_before_any_job_in_one_line(tmp_path, file, text, message):
     project = with_the_files_of_the_page(tmp_path / "wrong")
-    (project.root / "extensions" / file).write_text(text, encoding="utf-8")
+    path = project.root / "extensions" / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
     output = project.snakemake("-n", *CONFIG, expect=2)
     errors = [line for line in output.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1

@@ -83,6 +83,10 @@ def test_other_schedules_by_hand():
         ({"device": "cpu", "compile": True}, 'recipe.device is "cpu"; allowed: auto or cuda with bf16'),
         ({"adafocal": {"low": 30}}, r"recipe.adafocal.low is 30; allowed: at most .* which is 20"),
         ({"milestones": [250, 150]}, r"recipe.milestones is \[250, 150\]; allowed: numbers that increase"),
+        (
+            {"milestones": [2], "schedule": "cosine"},
+            r"milestones is \[2\]; allowed: nothing with schedule cosine",
+        ),
     ],
 )
 def test_recipes_that_contradict_themselves_are_refused(changes, message):
