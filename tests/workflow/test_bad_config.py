@@ -177,7 +177,7 @@ BROKEN_LOGITS = {
     "other classes in test": ({"test_logits": np.zeros((60, 4))}, ["test_logits", "4"]),
     "label out of range": ({"test_labels": np.full(60, 3)}, ["test_labels", "3"]),
     "negative label": ({"val_labels": np.full(60, -1)}, ["val_labels", "-1"]),
-    "label not whole": ({"val_labels": np.full(60, 0.5)}, ["val_labels", "float64"]),
+    "label not whole": ({"val_labels": np.full(60, 0.5)}, ["val_labels", "0.5"]),
     "one class": ({"val_logits": np.zeros((60, 1)), "val_labels": np.zeros(60, int)}, ["val_logits", "1"]),
     "array missing": ({"test_labels": None}, ["test_labels"]),
     "pickled": ({"val_labels": np.array([{}] * 60)}, ["pickle"]),
