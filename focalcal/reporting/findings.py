@@ -40,6 +40,13 @@ STAGES = {
     "recommend": "calibration",
 }
 """Of the rules that take the time of a study."""
+PRINTED = {
+    "test error (%)": ("m20_error", "_pre_mean", 100),
+    "ECE as trained (%)": ("m20_ece", "_pre_mean", 100),
+    "ECE after TS (%)": ("m20_ece", "_post_mean", 100),
+    "T": ("m20_ece", "_post_temperature", 1),
+}
+"""Quantities that M20 prints: table, end of the columns' names and the factor of its unit."""
 FOCAL_LOSSES = ("focal-1", "focal-2", "focal-3")
 """Focal losses with a constant gamma that all studies which train have in common."""
 # Pages ask for the same tables many times.
@@ -105,6 +112,28 @@ class Study:
         if len(by_dataset) == 1:
             return {self.facts["title"]: overview}
         return {_dataset_title(dataset): rows for dataset, rows in by_dataset.items()}
+
+    def printed_cells(self) -> dict[str, pd.DataFrame]:
+        """Return the cells that M20 prints as (`printed`, `ours`), by `quantity`; one table per dataset.
+
+        MMCE is that of the authors' code.
+        """
+        cells = [
+            {
+                "dataset": ours["dataset"],
+                "quantity": quantity,
+                "printed": factor * printed[name],
+                "ours": factor * ours[name],
+            }
+            for quantity, (table, ending, factor) in PRINTED.items()
+            for ours in self.rows(table, source="ours")
+            for printed in self.rows(table, source="M20", dataset=ours["dataset"], model=ours["model"])
+            for name in ours
+            if name.endswith(ending) and not name.startswith("mmce_")
+            if None not in (printed[name], ours[name])
+        ]
+        found = pd.DataFrame(cells).groupby("dataset", sort=False)
+        return {load_entry(dataset)["title"].partition(":")[0]: rows for dataset, rows in found}
 
     def focal_changes(self) -> list[dict[str, Any]]:
         """Return by how much focal loss raises the test ECE of cross-entropy, both as trained.
@@ -275,6 +304,7 @@ def write_figures(folder: Path, target: Path) -> None:
             lambda study: {study.facts["title"]: pd.DataFrame(study.focal_changes())},
             studies.changes_figure,
         ),
+        "papers": (Study.printed_cells, studies.printed_figure),
     }.items():
         shown = [study for study in every if name in study.facts.get("figures", ())]
         tables = {title: rows for study in shown for title, rows in panels_of(study).items()}

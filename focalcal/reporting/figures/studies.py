@@ -120,6 +120,28 @@ def changes_figure(changes: Mapping[str, pd.DataFrame]) -> Figure:
     return drawn
 
 
+def printed_figure(cells: Mapping[str, pd.DataFrame]) -> Figure:
+    """Return our numbers against printed ones, one panel per quantity; on the line they are the same.
+
+    `cells` has the title of a dataset and its `Study.printed_cells`.
+    """
+    quantities = list(next(iter(cells.values()))["quantity"].unique())
+    drawn, axes = panels(len(quantities), width=3.0, height=2.9, columns=2)
+    for axis, quantity in zip(axes, quantities, strict=True):
+        shown = {title: rows[rows["quantity"] == quantity] for title, rows in cells.items()}
+        numbers = pd.concat(shown)[["printed", "ours"]].to_numpy()
+        limits = numbers.min() / 1.15, numbers.max() * 1.15
+        axis.plot(limits, limits, color=BLACK, linewidth=0.8)
+        for (title, rows), style in zip(shown.items(), cycle(STYLES_OF_STUDIES), strict=False):
+            axis.plot(rows["printed"], rows["ours"], label=title, **style.options(linestyle=""))
+        axis.set_title(quantity)
+        axis.set(xlabel="printed by M20", ylabel="ours", xlim=limits, ylim=limits)
+        for side in "xy":
+            plain_log(axis, side)
+    legend_below(drawn, {})
+    return drawn
+
+
 def _forest_rows(effects: pd.DataFrame) -> list[ForestRow]:
     found = {
         (row.family, row.metric): Difference(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from focalcal.reporting import findings
-from focalcal.reporting.figures.studies import changes_figure, recovery_figure
+from focalcal.reporting.figures.studies import changes_figure, printed_figure, recovery_figure
 from focalcal.reporting.findings import ContradictedError, Study, finding_pages, judged_claims
 
 
@@ -170,6 +170,25 @@ def test_focal_losses_are_set_against_the_temperature_of_cross_entropy(tmp_path)
     ]
     assert points[0] == {"One": (2.5, pytest.approx(-10)), "Two": (0.5, pytest.approx(10))}
     assert points[2] == {"One": (2.5, pytest.approx(5)), "Two": (0.5, pytest.approx(40))}
+
+
+def test_printed_cells_stand_beside_ours(tmp_path):
+    ece = (
+        "dataset,model,source,ce_pre_mean,ce_post_mean,ce_post_temperature,mmce_pre_mean,mmce_post_mean,"
+        "mmce_post_temperature\n"
+        "cifar10,m,ours,.1,.02,2.5,.3,.3,1\ncifar10,m,M20,.2,,2.4,.1,.1,1\ncifar100,m,ours,.1,.1,1,,,\n"
+    )
+    error = "dataset,model,source,ce_pre_mean,mmce_pre_mean\ncifar10,m,ours,.05,.2\ncifar10,m,M20,.04,.1\n"
+    study = make_study(tmp_path, "a", {"m20_ece": ece, "m20_error": error})
+    (title, cells), *others = study.printed_cells().items()
+    assert (title, others) == ("CIFAR-10", [])
+    pairs = {row.quantity: (row.printed, row.ours) for row in cells.itertuples()}
+    assert pairs == {"test error (%)": (4, 5), "ECE as trained (%)": (20, 10), "T": (2.4, 2.5)}
+    drawn = printed_figure({title: cells})
+    points = [
+        (axis.get_title(), *axis.lines[1].get_xdata(), *axis.lines[1].get_ydata()) for axis in drawn.axes
+    ]
+    assert points == [(quantity, *pair) for quantity, pair in pairs.items()]
 
 
 def test_changes_of_log_loss_are_against_the_run_as_trained(tmp_path):
