@@ -34,13 +34,16 @@ class TreeLSTM(nn.Module):
 
 
 class Dropout(nn.Dropout):
-    """PyTorch's dropout from uniform numbers, which a CPU draws in a quarter of the time of Bernoulli's."""
+    """PyTorch's dropout from random bytes, which a CPU draws in a tenth of the time; p in steps of 1/256."""
 
     def forward(self, values: Tensor) -> Tensor:
         """Return `values`, in training with the share p of them 0 and the others divided by 1 - p."""
         if not self.training:
             return values
-        return values * torch.rand_like(values).ge_(self.p).div_(1 - self.p)
+        count, dropped = values.numel(), round(256 * self.p)
+        words = torch.empty(-(-count // 8), dtype=torch.int64, device=values.device)
+        draws = words.random_(-(2**63), None).view(torch.uint8)[:count].view_as(values)
+        return values * (draws >= dropped).to(values.dtype).mul_(256 / (256 - dropped))
 
 
 class _Compose(torch.autograd.Function):
@@ -72,18 +75,23 @@ class _Compose(torch.autograd.Function):
         # Products of a few rows take half of the time with the weights in this order.
         transposed = weight.T.contiguous()
         levels = zip(
-            *_by_level(trees, trees.children, inputs, gates, *gates.unbind(1), below, squashed),
-            *_by_level(trees, memory[first:], hidden[first:]),
+            *_by_level(trees, inputs, gates.flatten(1), *gates.unbind(1), *below.unbind(1)),
+            *_by_level(trees, squashed, memory[first:], hidden[first:]),
+            *_by_level(trees, trees.children.flatten(), inputs.view(-1, size), below.view(-1, size), rows=2),
             strict=True,
         )
-        for children, both, gate, i, left, right, u, o, pair, tanh, new, output in levels:
-            torch.index_select(hidden, 0, children.flatten(), out=both.view(-1, size))
-            torch.index_select(memory, 0, children.flatten(), out=pair.view(-1, size))
-            torch.addmm(bias, both, transposed, out=gate.flatten(1))
-            gate[:, :3].sigmoid_()
-            torch.mul(i, u.tanh_(), out=new)
-            new.addcmul_(left, pair[:, 0]).addcmul_(right, pair[:, 1])
-            torch.mul(o.sigmoid_(), torch.tanh(new, out=tanh), out=output)
+        for level in levels:
+            both, gate, i, forget_l, forget_r, u, o, left, right, tanh, new, output, *gathered = level
+            children, hidden_below, memory_below = gathered
+            torch.index_select(hidden, 0, children, out=hidden_below)
+            torch.index_select(memory, 0, children, out=memory_below)
+            torch.addmm(bias, both, transposed, out=gate)
+            # tanh(x) = 2 sigmoid(2 x) - 1: five gates in one pass take less time than tanh of one.
+            u.mul_(2)
+            gate.sigmoid_()
+            u.mul_(2).sub_(1)
+            torch.mul(i, u, out=new).addcmul_(forget_l, left).addcmul_(forget_r, right)
+            torch.mul(o, torch.tanh(new, out=tanh), out=output)
         ctx.trees = trees
         ctx.save_for_backward(weight, inputs, gates, below, squashed)
         return hidden
@@ -111,17 +119,18 @@ class _Compose(torch.autograd.Function):
         row[trees.children.flatten()] = torch.arange(2 * count, device=row.device)
         passed = to_hidden[:-1].view(count, 2 * size), to_memory[:-1].view(count, 2, size)
         levels = zip(
-            *_by_level(trees, row[first:], gradient[first:], through_memory, through_output, factors),
-            *_by_level(trees, from_gates, *passed, forget),
+            *_by_level(trees, row[first:], gradient[first:], through_memory, through_output, factors, forget),
+            *_by_level(trees, from_gates.flatten(1), from_gates[:, :GATES], from_gates[:, GATES], *passed),
             strict=True,
         )
-        for rows, given, by_memory, by_output, factor, gate, hidden, memory, forgets in reversed([*levels]):
+        for level in reversed([*levels]):
+            rows, given, by_memory, by_output, factor, forgets, gate, four, last, hidden, memory = level
             from_hidden = torch.index_select(to_hidden, 0, rows).add_(given)
-            from_memory = torch.index_select(to_memory, 0, rows).addcmul_(from_hidden, by_memory)
-            torch.mul(from_memory[:, None], factor, out=gate[:, :GATES])
-            torch.mul(from_hidden, by_output, out=gate[:, GATES])
-            torch.mm(gate.flatten(1), weight, out=hidden)
-            torch.mul(from_memory[:, None], forgets, out=memory)
+            from_memory = torch.index_select(to_memory, 0, rows).addcmul_(from_hidden, by_memory)[:, None]
+            torch.mul(from_memory, factor, out=four)
+            torch.mul(from_hidden, by_output, out=last)
+            torch.mm(gate, weight, out=hidden)
+            torch.mul(from_memory, forgets, out=memory)
         leaves, from_gates = row[:first], from_gates.flatten(1)
         return (
             gradient[:first] + to_hidden[leaves],
@@ -136,7 +145,7 @@ _sigmoid_backward, _tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.a
 """gradient * y (1 - y) and gradient * (1 - y^2), in one pass."""
 
 
-def _by_level(trees: TreeLevels, *rows: Tensor) -> list[tuple[Tensor, ...]]:
-    """Return each tensor of rows of the nodes above the leaves, split into levels."""
-    sizes = [end - start for start, end in zip(trees.ends, trees.ends[1:], strict=False)]
-    return [tensor.split(sizes) for tensor in rows]
+def _by_level(trees: TreeLevels, *tensors: Tensor, rows: int = 1) -> list[tuple[Tensor, ...]]:
+    """Return each tensor, which has `rows` rows for each node above the leaves, split into levels."""
+    sizes = [rows * (end - start) for start, end in zip(trees.ends, trees.ends[1:], strict=False)]
+    return [tensor.split(sizes) for tensor in tensors]

@@ -123,11 +123,14 @@ def test_pools_of_words_are_those_of_a_convolution(way):
 
 def test_dropout_keeps_the_mean_and_is_off_in_evaluation():
     torch.manual_seed(0)
-    layer, ones = Dropout(0.2), torch.ones(100_000)
+    layer, ones = Dropout(0.75), torch.ones(10_001, 10)
     dropped = layer(ones)
-    assert set(dropped.tolist()) == {0.0, 1.25}
-    # Four standard deviations of a share of 100,000.
-    assert abs((dropped == 0).double().mean() - 0.2) < 4 * (0.2 * 0.8 / 100_000) ** 0.5
+    assert set(dropped.flatten().tolist()) == {0.0, 4.0}
+    # Four standard deviations of a share; rows and columns do not share their draws.
+    assert abs((dropped == 0).double().mean() - 0.75) < 4 * (0.75 * 0.25 / 100_010) ** 0.5
+    for draws in (dropped, dropped.T):
+        pairs = (draws[:-1] == 0) & (draws[1:] == 0)
+        assert abs(pairs.double().mean() - 0.5625) < 4 * (0.5625 * 0.4375 / pairs.numel()) ** 0.5
     assert torch.equal(layer.eval()(ones), ones)
 
 
