@@ -333,7 +333,7 @@ def finding_pages(folder: Path) -> dict[str, str]:
     environment.filters |= {
         "median": statistics.median,
         "number": format_number,
-        "few": _few,
+        "few": _few_numbers,
         "over_seeds": lambda row, key: spread_text(row, key, METRICS[key.partition("_")[0]], "std"),
         "plain": escape_markdown,
         "signed": lambda value, decimals: format_number(value, decimals, signed=True),
@@ -353,7 +353,7 @@ def _command(study: Study) -> str:
     return f"- {study.facts['title']}: `{study.facts['command']}`"
 
 
-def _few(numbers: Sequence[int]) -> str:
+def _few_numbers(numbers: Sequence[int]) -> str:
     """Return one or two different numbers one after the other, more as their range."""
     distinct = list(dict.fromkeys(numbers))
     if len(distinct) > 2:

@@ -64,7 +64,7 @@ def caution_texts(found: Mapping[str, Any]) -> list[str]:
             f"the logits need another scale (multiply all by a constant), or the samples determine no "
             f"temperature."
         )
-    if _test_scores(found)["low"] > 0:
+    if _scores_of(found)["low"] > 0:
         cautions.append(
             "On the test samples it is worse than the model as trained: find out how validation and test "
             "samples differ before you use it."
@@ -76,7 +76,7 @@ def change_text(found: Mapping[str, Any]) -> str:
     """Return what the recommended calibrator changes on test samples; "" if the model is left as it is."""
     if found["method"] == LEAVE:
         return ""
-    before, after = _test_scores(found, LEAVE), _test_scores(found)
+    before, after = _scores_of(found, LEAVE), _scores_of(found)
     low, high = (format_number(after[name], 5, signed=True) for name in ("low", "high"))
     losses = " → ".join(format_number(scores["nll"], 5) for scores in (before, after))
     errors = " → ".join(f"{format_number(100 * scores['ece'], 2)} %" for scores in (before, after))
@@ -95,7 +95,7 @@ def advice_text(name: str, found: Mapping[str, Any], path: str) -> dict[str, Any
     }
 
 
-def _test_scores(found: Mapping[str, Any], method: str | None = None) -> Mapping[str, float]:
+def _scores_of(found: Mapping[str, Any], method: str | None = None) -> Mapping[str, float]:
     """Return the test scores of a candidate, by default the recommended one."""
     wanted = found["method"] if method is None else method
     return next(c["test"] for c in found["candidates"] if c["method"] == wanted)

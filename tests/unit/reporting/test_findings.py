@@ -84,7 +84,7 @@ def test_epochs_and_training_samples_come_from_the_configuration(tmp_path):
     [([], ""), ([3, 3], "3"), ([13_947, 6_920], "13,947; 6,920"), ([5, 1_596, 76], "5 to 1,596")],
 )
 def test_a_few_numbers_are_listed_and_many_are_a_range(numbers, text):
-    assert findings._few(numbers) == text
+    assert findings._few_numbers(numbers) == text
 
 
 def test_the_figure_about_psi_has_focal_losses_with_a_fixed_gamma():
