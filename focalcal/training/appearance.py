@@ -53,6 +53,13 @@ FAMILIES = {
     "mmce-authors": LABELS["mmce"],
 }
 """Kinds of losses that are judged together; any other is a family by itself, called by its label."""
+IN_WORDS = {
+    LABELS["ce"]: "cross-entropy",
+    LABELS["ls"]: "label smoothing",
+    FAMILIES["focal"]: f"focal loss of fixed {GAMMA}",
+    VARYING_GAMMA: f"focal losses of varying {GAMMA}",
+}
+"""Families whose name differs in the middle of a sentence."""
 
 GAMMA_SHADES = ("#2399CE", "#2C7FD0", "#4263C6", "#5848B4", "#5E2B94", "#45105E")
 """Focal losses with a fixed gamma, from small to large.

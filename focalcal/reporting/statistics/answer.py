@@ -19,6 +19,7 @@ from focalcal.reporting.statistics.families import (
 )
 from focalcal.reporting.statistics.tests import HIGHER, LOWER, OPEN, Interval
 from focalcal.reporting.text import count_of, format_number, joined_names
+from focalcal.training.appearance import IN_WORDS
 
 PHRASES = {
     LOWER: "FTS is better than TS on networks trained with {}",
@@ -241,7 +242,7 @@ def _second_answer(effects: Sequence[FamilyEffect], columns: Sequence[tuple[str,
     if worse:
         texts.append(
             f"Chosen by {METRICS[SECOND].name}, FTS has a higher {METRICS[LEADING].name} than TS on networks "
-            f"trained with {joined_names(worse)}: choose its parameters by {METRICS[LEADING].name}."
+            f"trained with {_families_text(worse)}: choose its parameters by {METRICS[LEADING].name}."
         )
     return f"And by {METRICS[SECOND].name}?", "", " ".join(texts)
 
@@ -251,5 +252,9 @@ def _verdicts_text(found: Sequence[FamilyEffect]) -> str:
     by_verdict = {
         verdict: [one.family for one in found if one.effect.verdict == verdict] for verdict in PHRASES
     }
-    parts = [PHRASES[verdict].format(joined_names(names)) for verdict, names in by_verdict.items() if names]
+    parts = [PHRASES[verdict].format(_families_text(names)) for verdict, names in by_verdict.items() if names]
     return f"{'; '.join(parts)}."
+
+
+def _families_text(families: Sequence[str]) -> str:
+    return joined_names([IN_WORDS.get(family, family) for family in families])

@@ -393,7 +393,7 @@ class TestAnswer:
         )
         assert answers["FTS instead of TS?"] == (
             "Yes, FTS is better.",
-            "FTS is better than TS on networks trained with Cross-entropy.",
+            "FTS is better than TS on networks trained with cross-entropy.",
         )
         assert answers["How sure is that?"] == (
             "1 network, 1 run.",
@@ -404,7 +404,7 @@ class TestAnswer:
         )
         assert answers["And by ECE?"] == (
             "",
-            "Chosen by ECE, no difference is shown on networks trained with Cross-entropy.",
+            "Chosen by ECE, no difference is shown on networks trained with cross-entropy.",
         )
         (row,) = card["rows"]
         assert row["cells"][0]["interval"] == f"{MINUS}0.04960 to {MINUS}0.01040"
@@ -430,16 +430,16 @@ class TestAnswer:
         answers = self.card(rows, frame, published="x")["answers"]
         text = " ".join(f"{answer['short']} {answer['text']}" for answer in answers)
         assert (
-            f"It depends on the training loss. FTS is better than TS on networks trained with Brier; FTS "
-            f"is worse than TS on networks trained with Focal, varying {GAMMA}; no difference is shown on "
-            "networks trained with Cross-entropy."
+            "It depends on the training loss. FTS is better than TS on networks trained with Brier; FTS "
+            f"is worse than TS on networks trained with focal losses of varying {GAMMA}; no difference is "
+            "shown on networks trained with cross-entropy."
         ) in text
         assert "FTS has the lower log-loss in 2 of 6 runs." in text
         assert "FTS ranks first by log-loss (mean rank 1.0 of 3 calibrators over 6 networks)" in text
         assert f"95 % interval for a new network {MINUS}0.01000 to {MINUS}0.01000), lower on 6 of 6" in text
         assert (
-            "Chosen by ECE, FTS has a higher log-loss than TS on networks trained with Cross-entropy; Focal, "
-            f"varying {GAMMA} and Brier: choose its parameters by log-loss."
+            "Chosen by ECE, FTS has a higher log-loss than TS on networks trained with cross-entropy, focal "
+            f"losses of varying {GAMMA} and Brier: choose its parameters by log-loss."
         ) in text
 
     def test_a_first_rank_that_chance_can_give_is_no_recommendation(self):
