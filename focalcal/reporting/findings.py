@@ -113,7 +113,7 @@ class Study:
             return {self.facts["title"]: overview}
         return {_dataset_title(dataset): rows for dataset, rows in by_dataset.items()}
 
-    def printed_cells(self) -> dict[str, pd.DataFrame]:
+    def beside_printed(self) -> dict[str, pd.DataFrame]:
         """Return the cells that M20 prints as (`printed`, `ours`), by `quantity`; one table per dataset.
 
         MMCE is that of the authors' code.
@@ -133,7 +133,7 @@ class Study:
             if None not in (printed[name], ours[name])
         ]
         found = pd.DataFrame(cells).groupby("dataset", sort=False)
-        return {load_entry(dataset)["title"].partition(":")[0]: rows for dataset, rows in found}
+        return {_dataset_title(dataset): rows for dataset, rows in found}
 
     def focal_changes(self) -> list[dict[str, Any]]:
         """Return by how much focal loss raises the test ECE of cross-entropy, both as trained.
@@ -304,7 +304,7 @@ def write_figures(folder: Path, target: Path) -> None:
             lambda study: {study.facts["title"]: pd.DataFrame(study.focal_changes())},
             studies.changes_figure,
         ),
-        "papers": (Study.printed_cells, studies.printed_figure),
+        "papers": (Study.beside_printed, studies.printed_figure),
     }.items():
         shown = [study for study in every if name in study.facts.get("figures", ())]
         tables = {title: rows for study in shown for title, rows in panels_of(study).items()}

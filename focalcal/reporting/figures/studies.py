@@ -123,7 +123,7 @@ def changes_figure(changes: Mapping[str, pd.DataFrame]) -> Figure:
 def printed_figure(cells: Mapping[str, pd.DataFrame]) -> Figure:
     """Return our numbers against printed ones, one panel per quantity; on the line they are the same.
 
-    `cells` has the title of a dataset and its `Study.printed_cells`.
+    `cells` has the title of a dataset and its `Study.beside_printed`.
     """
     quantities = list(next(iter(cells.values()))["quantity"].unique())
     drawn, axes = panels(len(quantities), width=3.0, height=2.9, columns=2)

@@ -180,7 +180,7 @@ def test_printed_cells_stand_beside_ours(tmp_path):
     )
     error = "dataset,model,source,ce_pre_mean,mmce_pre_mean\ncifar10,m,ours,.05,.2\ncifar10,m,M20,.04,.1\n"
     study = make_study(tmp_path, "a", {"m20_ece": ece, "m20_error": error})
-    (title, cells), *others = study.printed_cells().items()
+    (title, cells), *others = study.beside_printed().items()
     assert (title, others) == ("CIFAR-10", [])
     pairs = {row.quantity: (row.printed, row.ours) for row in cells.itertuples()}
     assert pairs == {"test error (%)": (4, 5), "ECE as trained (%)": (20, 10), "T": (2.4, 2.5)}
