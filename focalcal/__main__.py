@@ -73,7 +73,7 @@ def _recommend(arguments: argparse.Namespace) -> None:
     from focalcal.calibration.recommend import recommend  # noqa: PLC0415
     from focalcal.calibration.saved import write_record  # noqa: PLC0415
     from focalcal.calibration.search import K24_GAMMAS  # noqa: PLC0415
-    from focalcal.reporting.recommendation import summary_text, use_text  # noqa: PLC0415
+    from focalcal.reporting.recommendation import failure_text, summary_text, use_text  # noqa: PLC0415
 
     imported = import_logits(arguments.file, arguments.kind)
     for warning in imported.warnings:
@@ -96,7 +96,11 @@ def _recommend(arguments: argparse.Namespace) -> None:
         drawn = draw_before_after({use_text(found.details["method"]): [found.details["reliability"]]}, "")
         drawn.suptitle(arguments.file.stem)
         write_figure(drawn, [figure])
-    print(f"{summary_text(found.details, str(output))}\nWritten: {output}, {figure}")
+    summary = summary_text(found.details, str(output))
+    if failure_text(found.details) and sys.stdout.isatty():
+        headline, rest = summary.split("\n", 1)
+        summary = f"\033[31m{headline}\033[0m\n{rest}"
+    print(f"{summary}\nWritten: {output}, {figure}")
 
 
 def _check_output(path: Path) -> None:

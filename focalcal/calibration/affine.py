@@ -10,10 +10,10 @@ blocks of rows, so that temporaries stay small.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,11 +110,6 @@ class LogLossCalibrator(Calibrator):
 class AffineCalibrator(LogLossCalibrator):
     """The softmax, or Psi^gamma of the softmax, of an affine map of log-probabilities.
 
-    Parameters
-    ----------
-    near : mapping, optional
-        The parameters of a fit to similar data, from which the search starts; the minimum is the same.
-
     Attributes
     ----------
     parameters : dict
@@ -123,7 +118,6 @@ class AffineCalibrator(LogLossCalibrator):
     """
 
     features: ClassVar[type[PerClass | Matrix]]
-    near: Mapping[str, Any] | None = field(default=None, kw_only=True, repr=False)
 
     def predict_log_proba(self, logits: ArrayLike) -> Array:
         """Return log Psi^gamma(softmax(scores)), float64 (n, k), finite for finite logits."""
@@ -131,10 +125,6 @@ class AffineCalibrator(LogLossCalibrator):
         logs = log_probabilities(logits, own.get("temperature", 1.0), own.get("uniform", 0.0))
         scores = self.features(logs).scores(slice(None), np.asarray(own["coefficients"]))
         return log_psi(scores, own.get("gamma", 0.0))
-
-    def _start(self, usual: Array) -> Array:
-        """Return the coefficients from which the search starts: those of `near`, else the usual ones."""
-        return usual if self.near is None else np.asarray(self.near["coefficients"])
 
 
 def log_probabilities(logits: ArrayLike, temperature: float = 1.0, uniform: float = 0.0) -> Array:

@@ -47,7 +47,6 @@ class Context:
     temperatures: NDArray[np.float64] | None = None
     bins: int | None = None
     adaece: str | None = None
-    near: Mapping[str, Any] | None = None
 
 
 @dataclass(eq=False)

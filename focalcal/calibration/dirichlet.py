@@ -54,10 +54,10 @@ class DirichletCalibration(AffineCalibrator):
     def _search(self, objective: Objective) -> Fit:
         logs, labels = log_probabilities(objective.logits), objective.labels
         scaling = best_temperature(objective)
-        start = np.eye(logs.shape[1], logs.shape[1] + 1) / scaling.parameters["temperature"]
+        start = _scaled(logs, scaling)
         with one_thread():
             blocks = hessian_blocks(Matrix(logs), start)  # those of all samples suit the folds as well
-            strength, tried = _best_strength(logs, labels, start, blocks)
+            strength, tried = _best_strength(logs, labels, blocks)
             penalty = odir_penalty(len(start), strength)
             coordinates = whitening(blocks, penalty)
             found = fit_coefficients(Matrix(logs), labels, start, penalty, coordinates=coordinates)
@@ -77,24 +77,25 @@ def odir_penalty(classes: int, strength: float) -> NDArray[np.float64]:
 
 
 def _best_strength(
-    logs: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    start: NDArray[np.float64],
-    blocks: NDArray[np.float64],
+    logs: NDArray[np.float64], labels: NDArray[np.int64], blocks: NDArray[np.float64]
 ) -> tuple[float, int]:
-    """Return the strength of the smallest held-out log-loss, and how many points all fits evaluated."""
+    """Return the strength of the smallest held-out log-loss, and how many points all fits evaluated.
+
+    The fits of a fold start at its own best temperature, so that they know nothing of what it holds out.
+    """
     if len(labels) < FOLDS:
         return STRENGTHS[0], 0
     fold_of = np.empty(len(labels), dtype=np.int64)
     fold_of[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % FOLDS
-    starts = [start] * FOLDS
-    best, lowest, evaluations = STRENGTHS[0], np.inf, 0
+    scalings = [best_temperature(Objective(logs[kept], labels[kept])) for kept in _kept(fold_of)]
+    starts = [_scaled(logs, scaling) for scaling in scalings]
+    best, lowest, evaluations = STRENGTHS[0], np.inf, sum(scaling.evaluations for scaling in scalings)
     for strength in STRENGTHS:
         loss = 0.0
-        penalty = odir_penalty(len(start), strength)
+        penalty = odir_penalty(logs.shape[1], strength)
         coordinates = whitening(blocks, penalty)
-        for fold in range(FOLDS):
-            kept, held = fold_of != fold, fold_of == fold
+        for fold, kept in enumerate(_kept(fold_of)):
+            held = ~kept
             found = fit_coefficients(
                 Matrix(logs[kept]),
                 labels[kept],
@@ -111,3 +112,13 @@ def _best_strength(
             break
         best, lowest = strength, loss
     return best, evaluations
+
+
+def _kept(fold_of: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
+    """Return for each fold which samples (n,) its fit sees."""
+    return [fold_of != fold for fold in range(FOLDS)]
+
+
+def _scaled(logs: NDArray[np.float64], scaling: Fit) -> NDArray[np.float64]:
+    """Return the coefficients (k, k + 1) of temperature scaling."""
+    return np.eye(logs.shape[1], logs.shape[1] + 1) / scaling.parameters["temperature"]

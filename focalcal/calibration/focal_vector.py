@@ -53,15 +53,14 @@ class _FocalVector(AffineCalibrator):
     ) -> Fit:
         """Return the fit of gamma and coefficients from `start`; `others` are parameters that stay fixed."""
         lowest = max(min(self.gammas), LOWEST_GAMMA)
-        gamma = focal.parameters["gamma"] if self.near is None else self.near["gamma"]
         found = fit_coefficients(
             features,
             objective.labels,
-            self._start(start),
+            start,
             penalty,
             centre=start,
             loss=focal_map_loss,
-            shape=[max(gamma, lowest)],
+            shape=[max(focal.parameters["gamma"], lowest)],
             shape_bounds=(lowest, max(self.gammas)),
         )
         gamma = float(found.shape[0])

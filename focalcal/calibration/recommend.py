@@ -1,14 +1,21 @@
 """The calibrator to use for one model: chosen by cross-validated log-loss, the simplest of the best.
 
 Every candidate is fitted to all folds but one of the validation split and scored on the one left out, so that
-each validation sample has a held-out log-loss under each candidate. The best candidate has the smallest mean.
-Of those whose mean exceeds it by at most one standard error (Breiman et al. 1984, Sec. 3.4.3), the one with
-the fewest parameters is recommended. The error is that of the paired difference, since all candidates are
-scored on the same samples. The model as trained is a candidate without parameters, so the answer may be to
-leave it as it is. The recommended calibrator is the one fitted to the whole validation split. Test samples
-score the result and choose nothing.
+each validation sample has a held-out log-loss under each candidate. Nothing of a fit to other samples enters
+a fold's fit, not even where its search starts. The best candidate has the smallest mean. Of those whose mean
+exceeds it by at most one standard error (Breiman et al. 1984, Sec. 3.4.3), the one with the fewest parameters
+is recommended. The error is that of the paired difference, since all candidates are scored on the same
+samples. The model as trained is a candidate without parameters, so the answer may be to leave it as it is.
+
+Fewer than `ENOUGH_SAMPLES` cannot tell calibrators apart: by then a choice is no better than always scaling
+the temperature. With so few, temperature scaling with a prior is the only candidate beside the model as
+trained, and is recommended if the samples are `LEAST_RATIO` times as probable with it.
+
+The recommended calibrator is the one fitted to the whole validation split. Test samples score the result and
+choose nothing.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +30,7 @@ from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.metrics import metric_value
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.predictions import Predictions
+from focalcal.calibration.prior import penalised_loss
 from focalcal.calibration.run import context_of, why_not_applicable
 from focalcal.common.intervals import NORMAL_HALF_WIDTH
 
@@ -31,6 +39,13 @@ RESAMPLES = 500
 """Bootstrap draws of validation samples that tell how sure the choice is."""
 LEAVE = "none"
 """The candidate that leaves the model as it is."""
+SAFE = "ts-prior"
+"""The candidate for any number of samples."""
+ENOUGH_SAMPLES = 2000
+"""With fewer validation samples, only `LEAVE` and `SAFE` are candidates."""
+LEAST_RATIO = 10.0
+"""How many times as probable the samples must be with `SAFE` as without, where they are few: in 5 of 100
+draws of 50 samples, and in fewer of more, the network as trained would have been better."""
 SCORES = ("nll", "brier", "ece", "smece", "accuracy")
 """Test scores of every candidate."""
 Array = NDArray[np.float64]
@@ -44,9 +59,11 @@ class Recommendation:
     """The recommended calibrator, fitted to the whole validation split, as `Calibrator.to_record` has it."""
     details: dict[str, Any]
     """What led to it, JSON-ready: `run`, `samples`, `classes`, `folds`, `share` (of resamples of the
-    validation samples that lead to the same choice), `absent_classes` (without validation samples),
-    `candidates` (best first), `not_applicable` (with reasons) and `reliability` of the test samples before
-    and after."""
+    validation samples that lead to the same choice), `log_ratio` (of the probabilities of the samples with
+    and without `SAFE`, where they are few, else None), `absent_classes` (without validation samples),
+    `candidates` (best first), `not_applicable` (with reasons), `split_gap` (by how many standard errors the
+    log-loss as trained is higher on test than on validation samples) and `reliability` of the test samples
+    before and after."""
 
 
 def recommend(
@@ -82,24 +99,24 @@ def recommend(
     >>> grid = {"start": 0.1, "stop": 10.0, "step": 0.1}
     >>> spec = {"methods": ["ts", "vs"], "gammas": [1.0], "temperatures": grid, "bins": 15, "adaece": "split"}
     >>> found = recommend(splits, spec | {"run": {"loss": "ce", "gamma": 0.0}})
-    >>> found.record["method"]
-    'ts'
+    >>> found.record["method"]  # 400 samples are too few for vector scaling
+    'ts-prior'
     >>> load_calibrator(found.record).predict_proba(scores[:2]).shape
     (2, 3)
     """
     context = context_of(spec)
     classes = logits.val.logits.shape[1]
     absent = np.setdiff1d(np.arange(classes), logits.val.labels).tolist()
-    methods, skipped = considered(spec["methods"], spec["run"], classes, absent)
+    whole = Objective(logits.val.logits, logits.val.labels)
+    few = len(whole.labels) < ENOUGH_SAMPLES
+    methods, skipped = considered(spec["methods"], spec["run"], classes, absent, few=few)
     held_out: dict[str, Array] = {}
     fitted: dict[str, Calibrator] = {}
-    whole = Objective(logits.val.logits, logits.val.labels)
     folds = _folds(whole)
     for method in methods:
         try:
             calibrator = _fit_to_all(method, context, whole, known)
-            near = replace(context, near=calibrator.parameters)
-            held_out[method] = _held_out_losses(method, near, whole, folds)
+            held_out[method] = _held_out_losses(method, context, whole, folds)
             fitted[method] = calibrator
         except FloatingPointError as error:
             skipped.append({"method": method, "reason": f"no fit was found: {error}"})
@@ -107,8 +124,14 @@ def recommend(
     losses = np.array([held_out[name] for name in names])
     sizes = [fitted_size(calibrator) for calibrator in fitted.values()]
     means, errors = losses.mean(axis=1), difference_errors(losses)
-    chosen = choose(means, errors, sizes)
-    shares = _shares(losses, errors, sizes)
+    if few:
+        ratio, share = _evidence(whole, fitted)
+        chosen = int(ratio >= math.log(LEAST_RATIO))
+        shares = np.array([1.0 - share, share])
+    else:
+        ratio = None
+        chosen = choose(means, errors, sizes)
+        shares = _shares(losses, errors, sizes)
     tests = _test_scores(fitted, logits.test, context)
     best = int(np.argmin(means))
     candidates = [
@@ -135,6 +158,8 @@ def recommend(
         "samples": {"val": len(whole.labels), "test": len(logits.test.labels)},
         "classes": classes,
         "absent_classes": absent,
+        "log_ratio": ratio,
+        "split_gap": _split_gap(logits),
         "candidates": sorted(candidates, key=lambda candidate: candidate["held_out_nll"]),
         "not_applicable": skipped,
         "reliability": {
@@ -146,16 +171,21 @@ def recommend(
 
 
 def considered(
-    methods: Sequence[str], run: Mapping[str, Any], classes: int, absent: Sequence[int] = ()
+    methods: Sequence[str],
+    run: Mapping[str, Any],
+    classes: int,
+    absent: Sequence[int] = (),
+    *,
+    few: bool = False,
 ) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the candidates among the configured methods, `none` first, and why others are not.
+    """Return the candidates, `LEAVE` and `SAFE` first, and why the other configured methods are not.
 
-    `absent` are the classes without validation samples.
+    `absent` are the classes without validation samples; `few` says that there are too few samples to choose.
     """
-    candidates, skipped = [LEAVE], []
+    candidates, skipped = [LEAVE, SAFE], []
     for method in methods:
         declared = METHODS[method]
-        cheaper = [other for other in methods if method in METHODS[other].replaces]
+        cheaper = [other for other in (SAFE, *methods) if method in METHODS[other].replaces]
         reason = why_not_applicable(method, run, classes)
         if not declared.recommendable:
             reason = "an adversary, not a calibrator to use"
@@ -166,10 +196,12 @@ def considered(
         elif absent and declared.changes_predictions:
             reason = "it treats each class in its own way, and some have no validation samples"
         elif cheaper:
-            reason = f"the map of {cheaper[-1]}, whose search costs less"
+            reason = f"{cheaper[-1]} takes its place"
+        elif few and method not in {LEAVE, SAFE}:
+            reason = f"fewer than {ENOUGH_SAMPLES:,} validation samples"
         if reason:
             skipped.append({"method": method, "reason": reason})
-        elif method != LEAVE:
+        elif method not in {LEAVE, SAFE}:
             candidates.append(method)
     return candidates, skipped
 
@@ -260,6 +292,28 @@ def _shares(losses: Array, errors: Array, sizes: Sequence[int]) -> Array:
         weights = np.bincount(generator.integers(samples, size=samples), minlength=samples)
         counts[choose(losses @ weights / samples, errors, sizes)] += 1
     return counts / RESAMPLES
+
+
+def _evidence(whole: Objective, fitted: Mapping[str, Calibrator]) -> tuple[float, float]:
+    """Return the logarithm of how many times as probable the samples are with `SAFE` as without.
+
+    Beside it, the share of bootstrap resamples of the samples in which the ratio is large enough; they keep
+    the temperature. The ratio counts the pseudo-sample.
+    """
+    before, after = (penalised_loss(whole, fitted[name].temperature_) for name in (LEAVE, SAFE))
+    gains = np.subtract(*(_sample_losses(fitted[name], whole.logits, whole.labels) for name in (LEAVE, SAFE)))
+    of_prior = before - after - gains.sum()
+    draws = np.random.default_rng(0).integers(len(gains), size=(RESAMPLES, len(gains)))
+    enough = gains[draws].sum(axis=1) + of_prior >= math.log(LEAST_RATIO)
+    return before - after, float(enough.mean())
+
+
+def _split_gap(logits: RunLogits) -> float:
+    """Return by how many standard errors the log-loss as trained is higher on test than on validation."""
+    trained = calibrator_class(LEAVE)().fit(logits.val.logits, logits.val.labels)
+    val, test = (_sample_losses(trained, split.logits, split.labels) for split in (logits.val, logits.test))
+    error = math.sqrt(sum(losses.var(ddof=1) / len(losses) for losses in (val, test) if len(losses) > 1))
+    return float((test.mean() - val.mean()) / error) if error > 0 else 0.0
 
 
 def _test_scores(

@@ -28,7 +28,7 @@ class _PlainScaling(AffineCalibrator):
     def _search(self, objective: Objective) -> Fit:
         features = self.features(log_probabilities(objective.logits))
         start = neutral(features) / best_temperature(objective).parameters["temperature"]
-        found = fit_coefficients(features, objective.labels, self._start(start), np.zeros_like(start))
+        found = fit_coefficients(features, objective.labels, start, np.zeros_like(start))
         return Fit({"coefficients": found.coefficients}, evaluations=found.evaluations)
 
 
@@ -95,7 +95,7 @@ class _StructuredScaling(AffineCalibrator):
         )
         start = neutral(features)
         penalty = structured_penalty(features)
-        found = fit_coefficients(features, objective.labels, self._start(start), penalty, centre=start)
+        found = fit_coefficients(features, objective.labels, start, penalty, centre=start)
         return Fit(
             {**scaling.parameters, "uniform": uniform, "coefficients": found.coefficients},
             evaluations=scaling.evaluations + found.evaluations,

@@ -1,16 +1,19 @@
 """A recommendation in words: what to use, why, how sure, and how to apply it."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.recommend import LEAVE
+from focalcal.calibration.recommend import ENOUGH_SAMPLES, LEAST_RATIO, LEAVE
 from focalcal.common.text_table import aligned_lines
 from focalcal.reporting.text import count_of, format_number, joined_names
 
 HEADINGS = ("calibrator", "parameters", "held-out log-loss", "above best", "test log-loss", "test ECE (%)")
-FEW_SAMPLES = 100
-"""With fewer validation samples the standard errors that decide are guesses themselves."""
+DIFFERENT = 3.0
+"""Standard errors by which the log-losses as trained must differ for two splits to count as different."""
+LARGEST_RATIO = 1000.0
+"""Ratios of probabilities above this are not written out."""
 USAGE = """\
 from focalcal.calibration import saved
 
@@ -26,6 +29,8 @@ def use_text(method: str) -> str:
 
 def reason_text(found: Mapping[str, Any]) -> str:
     """Return why a method is recommended, and how sure that is, given the details of a recommendation."""
+    if found["log_ratio"] is not None:
+        return _few_text(found)
     samples = f"{found['folds']}-fold cross-validation on {count_of(found['samples']['val'], 'sample')}"
     if found["method"] == LEAVE:
         why = f"No calibrator lowers the log-loss by more than one standard error in {samples}."
@@ -38,16 +43,50 @@ def reason_text(found: Mapping[str, Any]) -> str:
     )
 
 
+def _few_text(found: Mapping[str, Any]) -> str:
+    """Return why temperature scaling or nothing is recommended where validation samples are few."""
+    few = (
+        f"{count_of(found['samples']['val'], 'validation sample')} cannot tell calibrators apart "
+        f"({ENOUGH_SAMPLES:,} are needed), so only temperature scaling is considered, with a prior that "
+        f"keeps it safe."
+    )
+    if found["method"] == LEAVE:
+        return f"{few} The samples are not {LEAST_RATIO:.0f} times as probable with it as without."
+    large = found["log_ratio"] > math.log(LARGEST_RATIO)
+    much = f"more than {LARGEST_RATIO:,.0f}" if large else f"{math.exp(found['log_ratio']):.0f}"
+    return f"{few} The samples are {much} times as probable with it as without."
+
+
+def failure_text(found: Mapping[str, Any]) -> str:
+    """Return why not to use what was chosen, "" unless it is worse than the model as trained on test data."""
+    scores = _scores_of(found)
+    if not scores["low"] > 0:
+        return ""
+    change, low, high = (
+        format_number(scores[name], 5, signed=True) for name in ("nll_change", "low", "high")
+    )
+    worse = (
+        f"On the test samples {use_text(found['method'])}, which the validation samples chose, has a higher "
+        f"log-loss than the model as trained ({change}, 95 % interval {low} to {high}). Do not use it."
+    )
+    if abs(found["split_gap"]) > DIFFERENT:
+        side = "higher" if found["split_gap"] > 0 else "lower"
+        return (
+            f"{worse} Validation and test samples differ: as trained, the log-loss is "
+            f"{abs(found['split_gap']):.0f} standard errors {side} on the test samples. Find out why."
+        )
+    return (
+        f"{worse} Nothing shows that validation and test samples differ: "
+        f"{count_of(found['samples']['val'], 'validation sample')} were too few, or misled by chance. Leave "
+        f"the model as it is, or choose again with more samples."
+    )
+
+
 def caution_texts(found: Mapping[str, Any]) -> list[str]:
     """Return what speaks against relying on a recommendation, one sentence each."""
     cautions = []
-    samples, absent = found["samples"]["val"], found["absent_classes"]
-    if samples < FEW_SAMPLES:
-        cautions.append(
-            f"{count_of(samples, 'validation sample')} cannot tell which calibrator is best; use "
-            f"{FEW_SAMPLES} or more."
-        )
-    if absent:
+    absent = found["absent_classes"]
+    if absent and found["log_ratio"] is None:
         shown = ", ".join(map(str, absent[:5])) + (", ..." if len(absent) > 5 else "")
         cautions.append(
             f"No validation samples of {len(absent)} of {found['classes']} classes ({shown}): calibrators "
@@ -63,11 +102,6 @@ def caution_texts(found: Mapping[str, Any]) -> list[str]:
             f"The temperature of {joined_names(at_boundary)} stopped at the boundary of what is searched: "
             f"the logits need another scale (multiply all by a constant), or the samples determine no "
             f"temperature."
-        )
-    if _scores_of(found)["low"] > 0:
-        cautions.append(
-            "On the test samples it is worse than the model as trained: find out how validation and test "
-            "samples differ before you use it."
         )
     return cautions
 
@@ -88,8 +122,9 @@ def advice_text(name: str, found: Mapping[str, Any], path: str) -> dict[str, Any
     return {
         "name": name,
         "use": "Leave it as it is." if found["method"] == LEAVE else f"Use {use_text(found['method'])}.",
+        "failure": failure_text(found),
         "reason": reason_text(found),
-        "change": change_text(found),
+        "change": "" if failure_text(found) else change_text(found),
         "cautions": caution_texts(found),
         "usage": USAGE.format(path=path),
     }
@@ -123,10 +158,11 @@ def summary_text(found: Mapping[str, Any], path: str) -> str:
         for candidate in found["candidates"]
     ]
     left_out = _left_out(found["not_applicable"])
+    failure = failure_text(found)
     lines = [
-        f"Recommendation: {use_text(found['method'])}.",
+        f"Failure: {failure}" if failure else f"Recommendation: {use_text(found['method'])}.",
         reason_text(found),
-        change_text(found),
+        "" if failure else change_text(found),
         *(f"Caution: {caution}" for caution in caution_texts(found)),
     ]
     return (

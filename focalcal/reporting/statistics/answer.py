@@ -64,17 +64,20 @@ def answer_card(
         here = [found for found in effects if found.origin == origin]
         if here:
             told = advised and origin == IMPORTED
-            one = None if told else arena_of(placed[placed["origin"] == origin], chosen_by)
-            cards.append(_card(origin, here, one))
+            rows = placed[placed["origin"] == origin]
+            one = None if told else arena_of(rows, chosen_by)
+            cards.append(_card(origin, here, one, rows))
     return cards
 
 
-def _card(origin: str, effects: Sequence[FamilyEffect], one: Arena | None) -> dict[str, Any]:
+def _card(
+    origin: str, effects: Sequence[FamilyEffect], one: Arena | None, rows: pd.DataFrame
+) -> dict[str, Any]:
     noun = "setting" if origin == TRAINED else "network"
     columns = _card_columns(effects)
     leading = _of(effects, *columns[0])
     answers = [
-        None if one is None else _use_answer(one, effects, noun),
+        None if one is None else _use_answer(one, effects, noun, rows),
         _fts_answer(leading),
         _sure_answer(leading, noun),
         _second_answer(effects, columns),
@@ -162,8 +165,8 @@ def _range(interval: Interval, metric: Metric) -> str:
     return f"{_points(interval.low, metric)} to {_points(interval.high, metric)}"
 
 
-def _use_answer(one: Arena, effects: Iterable[FamilyEffect], noun: str) -> Answer:
-    """Return which calibrator to use: the first by log-loss, if it beats TS; and what is as good."""
+def _use_answer(one: Arena, effects: Iterable[FamilyEffect], noun: str, rows: pd.DataFrame) -> Answer:
+    """Return which calibrator is first by log-loss, if it beats TS, on what; what is as good, or unranked."""
     best, metric = one.contestants[0], METRICS[LEADING]
     name, number = METHODS[best.method].label, len(one.contestants)
     if one.settings == 1:
@@ -186,12 +189,31 @@ def _use_answer(one: Arena, effects: Iterable[FamilyEffect], noun: str) -> Answe
             if others
             else " Nemenyi's test separates it from all others."
         )
+    unranked = _unranked(one, rows)
+    if unranked:
+        text += f" Fitted but not ranked: {joined_names(unranked)}."
     if best.method == "ts":
         short = "TS is enough."
     else:
-        full = METHODS[best.method].name
-        short = f"Use {full}." if _beats_ts(best, effects) else "TS: no calibrator is shown to beat it."
+        full, datasets = METHODS[best.method].name, sorted(rows["dataset"].unique())
+        where = f"on these {noun}s ({', '.join(datasets)})" if len(datasets) < 4 else f"on these {noun}s"
+        short = (
+            f"{full[0].upper()}{full[1:]}, {where}."
+            if _beats_ts(best, effects)
+            else "TS: no calibrator is shown to beat it."
+        )
     return "Which calibrator?", short, text
+
+
+def _unranked(one: Arena, rows: pd.DataFrame) -> list[str]:
+    """Return the recommendable calibrators that were fitted by the same criterion and are not ranked."""
+    ranked = {found.method for found in one.contestants}
+    fitted = set(rows.loc[rows["criterion"] == one.criterion, "method"])
+    return [
+        method.label
+        for method in METHODS.values()
+        if method.id in fitted - ranked and method.recommendable and not method.needs_training_gamma
+    ]
 
 
 def _beats_ts(best: Contestant, effects: Iterable[FamilyEffect]) -> bool:

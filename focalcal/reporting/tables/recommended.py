@@ -7,7 +7,7 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.calibration.recommend import LEAVE
 from focalcal.reporting.products import table
-from focalcal.reporting.recommendation import use_text
+from focalcal.reporting.recommendation import failure_text, use_text
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import DATASET_MODEL, LOSS, interval_text, number_column
 from focalcal.reporting.tables.table import Column, Table
@@ -17,7 +17,12 @@ from focalcal.training.appearance import loss_label, loss_order
 NOTES = (
     (
         "Recommended: the calibrator with the fewest parameters among those whose cross-validated log-loss "
-        "on validation samples is within one standard error of the best. Test samples choose nothing."
+        "on validation samples is within one standard error of the best. Test samples choose nothing; "
+        "failed: on them it is worse than the model as trained."
+    ),
+    (
+        "With fewer than 2,000 validation samples, only temperature scaling with a prior is considered; it "
+        "is recommended if the samples are ten times as probable with it as without."
     ),
     (
         "How sure: share of bootstrap resamples of the validation samples that lead to the same choice. A "
@@ -97,7 +102,7 @@ def _recommended_row(run: Any, found: Any) -> dict[str, Any]:
         **{key: run[key] for key in ("dataset", "model", "loss", "seed")},
         "loss_name": loss_label(run["loss"]),
         "method": found["method"],
-        "use": use_text(found["method"]),
+        "use": "failed: " * bool(failure_text(found)) + use_text(found["method"]),
         "share": found["share"],
         "runner_up": next((METHODS[name].label for name in others if name != found["method"]), ""),
         "nll_before": before["nll"],

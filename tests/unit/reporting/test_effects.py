@@ -385,7 +385,7 @@ class TestAnswer:
         assert card["origin"] == "imported logits"
         answers = {answer["question"]: (answer["short"], answer["text"]) for answer in card["answers"]}
         assert answers["Which calibrator?"] == (
-            "Use focal temperature scaling (FTS).",
+            "Focal temperature scaling (FTS), on these networks (d).",
             (
                 "FTS has the lowest log-loss of 3 calibrators on 1 network; its difference from TS is "
                 f"{MINUS}0.03000, lower on 1 of 1."

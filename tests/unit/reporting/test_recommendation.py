@@ -10,6 +10,7 @@ from focalcal.reporting.recommendation import (
     advice_text,
     caution_texts,
     change_text,
+    failure_text,
     reason_text,
     summary_text,
 )
@@ -72,7 +73,7 @@ def test_without_runs_table_and_figure_say_so(tmp_path):
     ("method", "best", "words"),
     [
         ("none", "ts", "No calibrator lowers the log-loss by more than one standard error in 5-fold"),
-        ("ts", "ts", "It has the lowest log-loss in 5-fold cross-validation on 100 samples"),
+        ("ts", "ts", "It has the lowest log-loss in 5-fold cross-validation on 3000 samples"),
         ("ts", "fts", "It is the simplest within one standard error of the lowest log-loss"),
     ],
 )
@@ -111,22 +112,58 @@ def test_leaving_the_model_as_it_is_changes_nothing():
 def test_what_speaks_against_relying_on_it():
     found = made_recommendation({})["recommendation"]
     assert caution_texts(found) == []
-    (few,) = caution_texts(found | {"samples": {"val": 99, "test": 1000}})
-    assert few.startswith("99 validation samples cannot tell which calibrator is best; use 100 or more")
     (absent,) = caution_texts(found | {"classes": 10, "absent_classes": [1, 2, 3, 4, 6, 8]})
     assert absent.startswith("No validation samples of 6 of 10 classes (1, 2, 3, 4, 6, ...): calibrators")
     none, ts, fts = found["candidates"]
     stopped = [none, *(one | {"boundaries": {"temperature": "high"}} for one in (ts, fts))]
     (boundary,) = caution_texts(found | {"candidates": stopped})
     assert boundary.startswith("The temperature of TS and FTS stopped at the boundary")
-    worse = ts | {"test": ts["test"] | {"low": 0.01, "high": 0.02}}
-    (contradicted,) = caution_texts(found | {"candidates": [none, worse, fts]})
-    assert contradicted.startswith("On the test samples it is worse than the model as trained")
+
+
+def test_a_class_without_samples_is_no_caution_where_no_class_has_parameters():
+    found = made_recommendation({})["recommendation"] | {"log_ratio": 5.0, "absent_classes": [1]}
+    assert caution_texts(found) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "log_ratio", "words"),
+    [
+        ("ts", 3.4, "The samples are 30 times as probable with it as without."),
+        ("ts", 1e5, "The samples are more than 1,000 times as probable with it as without."),
+        ("none", 2.0, "The samples are not 10 times as probable with it as without."),
+    ],
+)
+def test_few_samples_are_the_reason_that_is_given(method, log_ratio, words):
+    found = made_recommendation({}, method)["recommendation"]
+    text = reason_text(found | {"log_ratio": log_ratio, "samples": {"val": 99, "test": 1000}})
+    assert text.startswith("99 validation samples cannot tell calibrators apart (2,000 are needed)")
+    assert text.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("gap", "cause"),
+    [
+        (0.5, "3000 validation samples were too few, or misled by chance."),
+        (4.2, "as trained, the log-loss is 4 standard errors higher on the test samples. Find out why."),
+        (-6.0, "as trained, the log-loss is 6 standard errors lower on the test samples. Find out why."),
+    ],
+)
+def test_a_choice_that_is_worse_than_the_model_as_trained_is_a_failure_and_no_advice(gap, cause):
+    found = made_recommendation({})["recommendation"] | {"split_gap": gap}
+    assert failure_text(found) == ""
+    none, ts, fts = found["candidates"]
+    worse = ts | {"test": ts["test"] | {"nll_change": 0.015, "low": 0.01, "high": 0.02}}
+    failed = found | {"candidates": [none, worse, fts]}
+    assert "(+0.01500, 95 % interval +0.01000 to +0.02000). Do not use it." in failure_text(failed)
+    assert cause in failure_text(failed)
+    assert summary_text(failed, "mine.json").startswith("Failure: On the test samples temperature scaling")
+    assert "Recommendation:" not in summary_text(failed, "mine.json")
+    assert advice_text("mine", failed, "mine.json")["change"] == ""
 
 
 @pytest.fixture
 def logits_file(tmp_path):
-    (val, val_labels), (test, test_labels) = noisy(600, 3, 4.0, 1), noisy(900, 3, 4.0, 2)
+    (val, val_labels), (test, test_labels) = noisy(3200, 3, 4.0, 1), noisy(900, 3, 4.0, 2)
     path = tmp_path / "mine.npz"
     np.savez(path, val_logits=val, val_labels=val_labels, test_logits=test, test_labels=test_labels)
     return path
@@ -155,7 +192,7 @@ def test_one_command_recommends_saves_and_draws(logits_file, capsys):
     assert command.main(["recommend", str(logits_file), "--methods", "none", "ts", "vs"]) == 0
     printed = capsys.readouterr().out
     # The logits are twice those of the Bayes classifier, 2 for the label, and then times 2.
-    assert "Recommendation: temperature scaling (TS)." in printed
+    assert "Recommendation: temperature scaling with a prior (TS-P)." in printed
     path = logits_file.with_suffix(".recommended.json")
     assert str(path) in printed
     assert path.with_suffix(".png").stat().st_size > 1000

@@ -1,0 +1,80 @@
+"""Temperature scaling with a prior, which is safe with any number of validation samples."""
+
+import math
+
+import numpy as np
+
+from focalcal.calibration.affine import LogLossCalibrator
+from focalcal.calibration.calibrators import FocalMap
+from focalcal.calibration.catalogue import SMALLEST_TEMPERATURE, calibrator
+from focalcal.calibration.objective import Objective
+from focalcal.calibration.search import LOG_TEMPERATURE_ERROR, Fit
+
+PSEUDO_SAMPLES = 0.5
+"""Weight of the pseudo-sample, in samples."""
+
+
+@calibrator(
+    id="ts-prior",
+    label="TS-P",
+    full_label="temperature scaling with a prior (TS-P)",
+    color="blue",
+    marker="P",
+    criteria=("nll",),
+    shown=False,
+    fixed=("gamma",),
+    replaces=("ts",),
+)
+class PriorTemperatureScaling(LogLossCalibrator, FocalMap):
+    """Method `ts-prior`: softmax(logits / T), T fitted to the samples and half a pseudo-sample.
+
+    If a network classifies all validation samples correctly, their log-loss falls for ever as T goes to 0,
+    and one test sample that it gets wrong then costs as many nats as one likes. The pseudo-sample prevents
+    that: it stands for an average validation sample whose label is drawn uniformly from all classes, and it
+    counts as half a sample. Platt (1999, Sec. 2.2) protects the binary case in the same way, by targets that
+    are not quite 0 and 1. With thousands of samples T is that of temperature scaling.
+
+    Attributes
+    ----------
+    temperature_ : float
+        The best temperature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from focalcal.calibration.prior import PriorTemperatureScaling
+    >>> logits = 4.0 * np.eye(3)[[0, 1, 2, 0, 1]]  # five samples, no error among them
+    >>> round(PriorTemperatureScaling().fit(logits, np.array([0, 1, 2, 0, 1])).temperature_, 2)
+    1.18
+    """
+
+    def _search(self, objective: Objective) -> Fit:
+        from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
+
+        highest = -math.log(SMALLEST_TEMPERATURE)
+        found = optimize.minimize_scalar(
+            lambda log: penalised_loss(objective, math.exp(log)),
+            bounds=(-highest, highest),
+            method="bounded",
+            options={"xatol": LOG_TEMPERATURE_ERROR},
+        )
+        # The search approaches a boundary without reaching it.
+        at_boundary = abs(found.x) > highest - 100 * LOG_TEMPERATURE_ERROR
+        return Fit(
+            {"gamma": 0.0, "temperature": math.exp(found.x)},
+            evaluations=int(found.nfev),
+            boundaries={"temperature": "high" if found.x > 0 else "low"} if at_boundary else {},
+        )
+
+
+def penalised_loss(objective: Objective, temperature: float) -> float:
+    """Return the log-loss of all samples and of the pseudo-sample, in nats.
+
+    With n samples, z the logits and w the weight of the pseudo-sample, this is
+    `n nll(T) + w mean_i mean_k(-log p_ik)` = `(n + w) nll(T) + w mean_i(z_iy - mean_k z_ik) / T`.
+    """
+    samples = len(objective.labels)
+    of_labels = objective.logits[np.arange(samples), objective.labels]
+    lead = float(np.mean(of_labels - objective.logits.mean(axis=1)))
+    nll = float(objective.nll([0.0], [temperature])[0, 0])
+    return (samples + PSEUDO_SAMPLES) * nll + PSEUDO_SAMPLES * lead / temperature
