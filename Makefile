@@ -5,28 +5,28 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := Snakefile rules
 
-.PHONY: demo test test-slurm tools schema docs lint overlays bench clean
+.PHONY: demo test test-slurm test-programs schema docs lint overlays bench clean
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
 	$(BIN)/snakemake --cores all
 
 # Three processes on two cores, since the cluster tests mostly wait.
-test: lint tools
+test: lint test-programs
 	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
-test-slurm: tools
+test-slurm: test-programs
 	$(BIN)/pytest tests/slurm
 
 # Chromium and SLURM, where root may install them with apt; otherwise nothing changes, and their tests are skipped.
-tools: $(STAMP)
-	$(BIN)/python -m tests.tools
+test-programs: $(STAMP)
+	$(BIN)/python -m tests.programs
 
 schema: $(STAMP)
-	$(BIN)/python -m workflow_scripts.schema
+	$(BIN)/python -m tools.schema
 
 docs: $(STAMP)
-	$(BIN)/python -m workflow_scripts.docs
+	for pages in reference_pages api_page findings; do $(BIN)/python -m tools.$$pages || exit 1; done
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """Types of the configuration's fields: each is a plain type with the limits that its values have to keep.
 
-The dataclasses of the configuration are built from these, and `workflow_scripts.schema` generates the
+The dataclasses of the configuration are built from these, and `tools.schema` generates the
 published JSON schema from the dataclasses. Nothing is checked when a dataclass is made: a configuration is
 checked once, against the schema.
 """

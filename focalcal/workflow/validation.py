@@ -86,14 +86,14 @@ def _describe_violation(error: "ValidationError", schema: dict[str, Any]) -> str
         missing = next(name for name in error.validator_value if name not in error.instance)
         meaning = properties.get(missing, {}).get("description") or _meaning(error, schema)
         return f"config key {_dotted([*path, missing])!r} is missing; {meaning}"
-    allowed, meaning = _allowed(error.schema), _meaning(error, schema)
+    allowed, meaning = allowed_values(error.schema), _meaning(error, schema)
     return f"config key {_dotted(path)!r} is {shown(error.instance)}; allowed: {allowed}; {meaning}"
 
 
-def _allowed(schema: Mapping[str, Any]) -> str:
+def allowed_values(schema: Mapping[str, Any]) -> str:
     """Return in words what a schema allows: its choices, or its type and limits."""
     if "anyOf" in schema:
-        return ", or ".join(map(_allowed, schema["anyOf"]))
+        return ", or ".join(map(allowed_values, schema["anyOf"]))
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))
     kind = f"a text matching {schema['pattern']}" if "pattern" in schema else _TYPE_NAMES[schema["type"]]

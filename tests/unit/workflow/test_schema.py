@@ -13,7 +13,7 @@ from focalcal.data import registry
 from focalcal.workflow.provenance import ROOT
 from focalcal.workflow.validation import SCHEMA_FILE, check_against_schema
 from tests.project import merged_config
-from workflow_scripts import schema as generator
+from tools import schema as generator
 
 SCHEMA = json.loads((ROOT / SCHEMA_FILE).read_text("utf-8"))
 DATASETS = sorted(path.stem for path in registry.REGISTRY_FOLDER.glob("*.toml"))

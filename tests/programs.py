@@ -1,4 +1,4 @@
-"""Programs that some tests need, installed once before the test processes start: python -m tests.tools.
+"""Programs that some tests need, installed once before the test processes start: python -m tests.programs.
 
 Only root with apt-get installs anything; for everybody else this changes nothing and says what is skipped.
 """

@@ -6,8 +6,8 @@ from importlib import import_module
 import pytest
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.reporting.api_page import PUBLIC, docstring_sections
 from tests.project import ROOT
+from tools.api_page import PUBLIC, docstring_sections
 
 PAGE = (ROOT / "docs/api.md").read_text("utf-8")
 NAMES = [(module, name) for module, names in PUBLIC.items() for name in names]

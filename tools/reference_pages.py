@@ -1,17 +1,24 @@
-"""Generated pages of docs/: the rules, every key of the configuration, every name that it accepts."""
+"""Write pages of docs/: the rules, every key of the configuration, every name that it accepts."""
 
+import argparse
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.common.errors import exit_code
+from focalcal.common.io import write_text
 from focalcal.data.registry import dataset_names, load_entry
+from focalcal.reporting.tables.table import escape_markdown
 from focalcal.training.catalogue import LOSSES, MODELS, loss_spelling, smoothed_spellings
 from focalcal.workflow.provenance import ROOT
-from focalcal.workflow.validation import SCHEMA_FILE
+from focalcal.workflow.validation import SCHEMA_FILE, allowed_values
 
+DOCS = ROOT / "docs"
 RULES_HEAD = """\
 # Rules
 
@@ -33,21 +40,22 @@ NAMES_HEAD = """\
 What a configuration can name. Words in capitals stand for numbers: `focal-GAMMA` is written `focal-3` or
 `focal-0.5`. `make docs` writes this page.
 """
-JSON_TYPES = {
-    "integer": "whole number",
-    "number": "number",
-    "string": "text",
-    "boolean": "`true` or `false`",
-    "null": "`null`",
-    "object": "mapping",
-}
-BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
 LONGEST_DEFAULT = 60
 _INCLUDE = re.compile(r'^include: "rules/(\w+)\.smk"', re.MULTILINE)
 _RULE = re.compile(r"^rule (\w+):\n((?:(?:    .*)?\n)*)", re.MULTILINE)
 _DOCSTRING = re.compile(r'^ *"""(.*?)"""', re.DOTALL)
 _OUTPUT = re.compile(r"^    output:\n((?:        .*\n)+)", re.MULTILINE)
 _FILE = re.compile(r'"(results/[^"]+)"')
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the pages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=DOCS, help="where to write them")
+    folder = parser.parse_args(argv).folder
+    write_text(folder / "rules.md", rules_page())
+    write_text(folder / "configuration.md", configuration_page())
+    write_text(folder / "names.md", names_page())
 
 
 def configuration_page() -> str:
@@ -67,7 +75,7 @@ def _text_and_keys(part: Mapping[str, Any]) -> Iterator[str]:
     if rows:
         yield from ("", "| key | value | meaning |", "|---|---|---|", *rows)
     else:
-        yield from ("", f"Value: {_allowed_values(part)}.")
+        yield from ("", f"Value: {_value_words(part)}.")
 
 
 def _key_rows(part: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -81,27 +89,17 @@ def _key_rows(part: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield from _key_rows(value, f"{prefix}{key}.")
         else:
             text = value.get("description", "").replace("|", "\\|")
-            yield f"| `{prefix}{key}` | {_allowed_values(value)} | {text} |"
+            yield f"| `{prefix}{key}` | {_value_words(value)} | {text} |"
 
 
-def _allowed_values(value: Mapping[str, Any]) -> str:
+def _value_words(value: Mapping[str, Any]) -> str:
     """Return the values that a key takes, and its default, in a few words."""
-    if "anyOf" in value:
-        words = " or ".join(_allowed_values(option) for option in value["anyOf"])
-    elif "enum" in value:
-        words = ", ".join(f"`{option}`" for option in value["enum"])
-    elif "const" in value:
-        words = f"`{value['const']}`"
-    elif value.get("type") == "array":
-        words = f"list: {_allowed_values(value['items'])}" if isinstance(value.get("items"), dict) else "list"
-    else:
-        words = JSON_TYPES.get(value.get("type", ""), "see below")
-        for key, word in BOUNDS.items():
-            if key in value:
-                words += f" {word} {value[key]:,}"
+    words = allowed_values(value)
+    if isinstance(value.get("items"), dict):
+        words += f"; each: {allowed_values(value['items'])}"
     default = json.dumps(value.get("default"), ensure_ascii=False)
     shown = default if len(default) <= LONGEST_DEFAULT else "a long list"
-    return f"{words}; default `{shown}`" if "default" in value else words
+    return escape_markdown(words) + (f"; default `{shown}`" if "default" in value else "")
 
 
 def names_page() -> str:
@@ -170,3 +168,7 @@ def _rule_rows(text: str) -> Iterator[tuple[str, str, str]]:
 def _one_line(text: str) -> str:
     """Return the docstring that a text begins with, in one line."""
     return " ".join(_DOCSTRING.match(text)[1].split())
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests import tools
+from tests import programs
 from tests.project import ROOT
 
 SKIPS = """
@@ -33,33 +33,33 @@ def commands(monkeypatch):
         run.append(command)
         return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr(tools, "find_chromium", lambda: None)
-    monkeypatch.setattr(tools.cluster, "is_installed", lambda: False)
-    monkeypatch.setattr(tools.cluster, "is_site", lambda: False)
-    monkeypatch.setattr(tools.subprocess, "run", record)
-    monkeypatch.setattr(tools.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(programs, "find_chromium", lambda: None)
+    monkeypatch.setattr(programs.cluster, "is_installed", lambda: False)
+    monkeypatch.setattr(programs.cluster, "is_site", lambda: False)
+    monkeypatch.setattr(programs.subprocess, "run", record)
+    monkeypatch.setattr(programs.shutil, "which", lambda name: f"/usr/bin/{name}")
     return run
 
 
 def test_an_ordinary_user_changes_nothing_and_is_told(commands, monkeypatch, capsys):
-    monkeypatch.setattr(tools.os, "geteuid", lambda: 1000)
-    assert tools.main() == 0
+    monkeypatch.setattr(programs.os, "geteuid", lambda: 1000)
+    assert programs.main() == 0
     assert commands == []
     assert "chromium, for the tests of the report" in capsys.readouterr().out
 
 
 def test_root_installs_everything_at_once_and_is_told(commands, monkeypatch, capsys):
-    monkeypatch.setattr(tools.os, "geteuid", lambda: 0)
-    assert tools.main() == 0
+    monkeypatch.setattr(programs.os, "geteuid", lambda: 0)
+    assert programs.main() == 0
     assert [command[3] for command in commands] == ["update", "install"]
     assert {"chromium", "slurmctld", "munge"} <= set(commands[1])
     assert "Running: apt-get" in capsys.readouterr().out
 
 
 def test_a_machine_of_a_cluster_gets_no_slurm(commands, monkeypatch):
-    monkeypatch.setattr(tools.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(tools.cluster, "is_site", lambda: True)
-    assert tools.main() == 0
+    monkeypatch.setattr(programs.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(programs.cluster, "is_site", lambda: True)
+    assert programs.main() == 0
     assert "slurmctld" not in commands[1]
 
 

@@ -6,9 +6,9 @@ import json
 import pandas as pd
 import pytest
 
-from focalcal.reporting import findings
-from focalcal.reporting.figures.studies import changes_figure, printed_figure, recovery_figure
-from focalcal.reporting.findings import ContradictedError, Study, finding_pages, judged_claims
+from tools import findings
+from tools.figures import changes_figure, printed_figure, recovery_figure
+from tools.findings import ContradictedError, Study, finding_pages, judged_claims
 
 
 def make_study(folder, name, tables, **facts):

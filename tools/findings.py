@@ -1,10 +1,12 @@
-"""The pages of docs/reference-run: prose with numbers that are read from the studies beside them.
+"""Write the pages of docs/reference-run: prose with numbers that are read from the studies beside them.
 
 A page is a template. Every number in it is taken from the snapshot of a study, and where its words depend on
 numbers, `states` refuses a page that they contradict.
 """
 
+import argparse
 import statistics
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +19,11 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.common.io import read_json
+from focalcal.common.errors import exit_code
+from focalcal.common.io import read_json, write_text
 from focalcal.data.registry import entry_names, job_spec, load_entry
 from focalcal.reporting.claims.evidence import NOT_RUN
-from focalcal.reporting.html import TEMPLATES
 from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, metrics_file
-from focalcal.reporting.snapshot import LOG_LOSS
 from focalcal.reporting.statistics.comparisons import paired_scores
 from focalcal.reporting.statistics.tests import Interval, student_interval
 from focalcal.reporting.tables.columns import spread_text
@@ -30,8 +31,11 @@ from focalcal.reporting.tables.table import escape_markdown
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_family
 from focalcal.training.plan import dataset_size
+from focalcal.workflow.provenance import ROOT
+from tools.snapshot import LOG_LOSS
 
-PAGES = TEMPLATES / "findings"
+FOLDER = ROOT / "docs" / "reference-run"
+PAGES = Path(__file__).with_name("pages")
 STUDIES = "studies.yaml"
 STAGES = {
     "train": "training",
@@ -52,6 +56,16 @@ FOCAL_LOSSES = ("focal-1", "focal-2", "focal-3")
 # Pages ask for the same tables many times.
 _read_table = cache(partial(pd.read_csv, low_memory=False))
 _read_metrics = cache(load_metrics)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the pages and their figures."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where to write them")
+    folder = parser.parse_args(argv).folder
+    for name, text in finding_pages(FOLDER).items():
+        write_text(folder / name, text)
+    write_figures(FOLDER, folder / "figures")
 
 
 class ContradictedError(Exception):
@@ -293,18 +307,19 @@ def read_studies(folder: Path) -> dict[str, Study]:
 
 def write_figures(folder: Path, target: Path) -> None:
     """Draw the figures of the pages into `target`, each about the studies that name it."""
-    from focalcal.reporting.figures import studies, style  # noqa: PLC0415  pages need no figures
+    from focalcal.reporting.figures import style  # noqa: PLC0415  pages need no figures
+    from tools import figures  # noqa: PLC0415
 
     every = read_studies(folder).values()
     for name, (panels_of, draw) in {
-        "when-fts-pays": (Study.effects, studies.effects_figure),
-        "focal-training": (Study.overviews, studies.training_figure),
-        "psi": (Study.overviews, studies.recovery_figure),
+        "when-fts-pays": (Study.effects, figures.effects_figure),
+        "focal-training": (Study.overviews, figures.training_figure),
+        "psi": (Study.overviews, figures.recovery_figure),
         "focal-changes": (
             lambda study: {study.facts["title"]: pd.DataFrame(study.focal_changes())},
-            studies.changes_figure,
+            figures.changes_figure,
         ),
-        "papers": (Study.beside_printed, studies.printed_figure),
+        "papers": (Study.beside_printed, figures.printed_figure),
     }.items():
         shown = [study for study in every if name in study.facts.get("figures", ())]
         tables = {title: rows for study in shown for title, rows in panels_of(study).items()}
@@ -375,3 +390,7 @@ def _filled(template: Template) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == template.filename]
         raise ContradictedError(f"{template.name}, line {lines[-1]}: {error}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -1,20 +1,19 @@
 """Write schemas/config.schema.json, generated from the dataclasses of the configuration."""
 
-from workflow_scripts.entry import start
-
 import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from focalcal.common.errors import exit_code
 from focalcal.common.io import write_text
 from focalcal.workflow.config import Config
+from focalcal.workflow.provenance import ROOT
 from focalcal.workflow.validation import SCHEMA_FILE
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -57,4 +56,4 @@ def _simplified(node: Any, definitions: Mapping[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    start(main)
+    sys.exit(exit_code(main))

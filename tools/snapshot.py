@@ -1,16 +1,19 @@
-"""A compact copy of a finished results folder, small enough to be kept under version control.
+"""Copy what matters of a finished results folder to a small folder that can be kept under version control.
 
 It has the layout of a results folder, so `workflow_scripts.compare` accepts it.
 """
 
+import argparse
 import gzip
 import shutil
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from focalcal.common.errors import UserError
+from focalcal.common.errors import UserError, exit_code
 from focalcal.common.io import read_json, write_json
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
@@ -34,6 +37,16 @@ SUMMARY = (
 )
 ORIGIN = ("git_commit", "python", "packages", "code")
 """What a run's summary keeps of its provenance: not the machine it ran on."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the snapshot."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("results", type=Path, help="a results folder of a finished workflow")
+    parser.add_argument("target", type=Path, help="folder to make; it must not exist")
+    parser.add_argument("--without-runs", action="store_true", help="leave out what is about single runs")
+    arguments = parser.parse_args(argv)
+    write_snapshot(arguments.results, arguments.target, runs=not arguments.without_runs)
 
 
 def write_snapshot(results: Path, target: Path, *, runs: bool = True) -> None:
@@ -110,3 +123,7 @@ def _write_summaries(target: Path, results: Path) -> None:
             key: record["provenance"][key] for key in ORIGIN if key in record["provenance"]
         }
         write_json(target / "runs" / run["path"] / "run.json", summary)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -6,7 +6,7 @@ import tomllib
 import yaml
 
 from tests.project import ROOT
-from workflow_scripts import docs
+from tools import api_page, findings, reference_pages
 
 
 def text(name):
@@ -14,7 +14,9 @@ def text(name):
 
 
 def test_the_committed_pages_are_those_that_make_docs_writes(tmp_path):
-    docs.main(["--folder", str(tmp_path)])
+    reference_pages.main(["--folder", str(tmp_path)])
+    api_page.main(["--folder", str(tmp_path)])
+    findings.main(["--folder", str(tmp_path / "reference-run")])
     written = {str(path.relative_to(tmp_path)): path.read_text("utf-8") for path in tmp_path.rglob("*.md")}
     assert {"rules.md", "configuration.md", "names.md", "api.md", "reference-run/README.md"} <= set(written)
     assert written == {name: text(f"docs/{name}") for name in written}

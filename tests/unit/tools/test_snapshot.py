@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from focalcal.common.errors import UserError
-from focalcal.reporting import snapshot
 from focalcal.reporting.compare import compare_folders
 from focalcal.reporting.report.images import image_size
 from tests.unit.reporting.made_results import MadeResults
+from tools import snapshot
 
 BLOCK = {
     "datasets": ["gauss-3"],

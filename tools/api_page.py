@@ -1,13 +1,18 @@
-"""The page docs/api.md: the public names of the library, from their docstrings."""
+"""Write docs/api.md: the public names of the library, from their docstrings."""
 
+import argparse
 import inspect
 import re
+import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 
 from focalcal.calibration.catalogue import BUILT_IN_METHODS, METRICS
-from focalcal.reporting.reference_pages import first_sentence, name_section
+from focalcal.common.errors import exit_code
+from focalcal.common.io import write_text
+from tools.reference_pages import DOCS, first_sentence, name_section
 
 PUBLIC = {
     "focalcal.calibration.calibrators": ("TemperatureScaling", "FocalTemperatureScaling", "Calibrator"),
@@ -39,6 +44,13 @@ Each has `fit`, `predict_proba` and `predict_log_proba`, as [`Calibrator`](#cali
 """
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 _ENTRY_SECTIONS = ("Parameters", "Attributes", "Returns", "Raises")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=DOCS, help="where to write it")
+    write_text(parser.parse_args(argv).folder / "api.md", api_page())
 
 
 def api_page() -> str:
@@ -125,3 +137,7 @@ def _plain_signature(item: Callable) -> str:
         if name != "self"
     ]
     return str(signature.replace(parameters=arguments, return_annotation=empty))
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))
