@@ -57,32 +57,32 @@ class Objective:
     def surfaces(self, gammas: Sequence[float], temperatures: ArrayLike) -> dict[str, NDArray[np.float64]]:
         """Return each criterion at every point of the grid, float64 (gammas, temperatures)."""
         gammas = [float(gamma) for gamma in gammas]
-        temperatures = np.asarray(temperatures, dtype=np.float64)
+        temperatures = np.array(temperatures, dtype=np.float64)
         key = temperatures.tobytes()
         missing = [gamma for gamma in dict.fromkeys(gammas) if (gamma, key) not in self._rows]
         if missing:
-            values = self._evaluate(np.array([missing]), temperatures, len(CRITERIA))
+            values = self._evaluate(np.array([missing], dtype=np.float64), temperatures, len(CRITERIA))
             self._rows |= {(gamma, key): values[:, :, g] for g, gamma in enumerate(missing)}
         rows = np.stack([self._rows[gamma, key] for gamma in gammas], axis=1)
         return dict(zip(CRITERIA, rows, strict=True))
 
     def points(self, gammas: ArrayLike, temperatures: ArrayLike) -> dict[str, NDArray[np.float64]]:
         """Return each criterion at the pairs (gammas[i], temperatures[i]), float64 (m,)."""
-        gammas = np.asarray(gammas, dtype=np.float64)[:, None]
-        values = self._evaluate(gammas, np.asarray(temperatures, dtype=np.float64), len(CRITERIA))
+        gammas = np.array(gammas, dtype=np.float64)[:, None]
+        values = self._evaluate(gammas, np.array(temperatures, dtype=np.float64), len(CRITERIA))
         return dict(zip(CRITERIA, values[:, :, 0], strict=True))
 
     def nll(self, gammas: ArrayLike, temperatures: ArrayLike) -> NDArray[np.float64]:
         """Return the NLL at every point of a grid, float64 (gammas, temperatures)."""
-        gammas = np.asarray(gammas, dtype=np.float64)[None, :]
-        return self._evaluate(gammas, np.asarray(temperatures, dtype=np.float64), 1)[0].T
+        gammas = np.array(gammas, dtype=np.float64)[None, :]
+        return self._evaluate(gammas, np.array(temperatures, dtype=np.float64), 1)[0].T
 
     def focal_losses(self, gamma: float, temperatures: ArrayLike) -> NDArray[np.float64]:
         """Return the mean focal loss of softmax(logits / T) at each temperature, float64 (t,)."""
         if not 0.0 <= gamma <= LARGEST_GAMMA:
             raise ValueError(f"gamma is {gamma}; expected 0 to {LARGEST_GAMMA:g} for the focal loss")
         check_temperatures(temperatures)
-        temperatures = np.asarray(temperatures, dtype=np.float64)
+        temperatures = np.array(temperatures, dtype=np.float64)
         key = (float(gamma), temperatures.tobytes())
         if key not in self._losses:
             out = np.empty(len(temperatures))

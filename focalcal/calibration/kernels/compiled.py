@@ -1,13 +1,8 @@
-"""The kernels compiled for this processor, kept on disk between processes.
+"""The kernels compiled for this processor, kept on disk between processes by numba.
 
-Compiled code could do anything, so it is loaded only from files of this user in a folder that nobody else can
-enter, never from a shared folder. Each entry carries its own checksum. What is damaged, foreign or cannot be
-written is passed over, and the kernel is compiled again: a bad cache costs seconds, never a result. numba's
-own cache has none of this, looks only at the file of the cached function, and writes beside it.
-
-Each state of the sources, the packages and the processor has a folder of its own. So an edit of any kernel
-file is noticed, all clones of the same sources share one compilation, and different machines of a cluster
-never exchange code.
+Compiled code could do anything, so it is kept only where nobody else can write. numba looks for changes only
+in the file of the function that it compiles, and may mix up entries that are written at the same time: so
+each state of the sources, packages and processor has a folder of its own, and each kernel one signature.
 """
 
 import contextlib
@@ -16,110 +11,80 @@ import hashlib
 import os
 import pickle
 import platform
+import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
-from typing import Any
 
 import llvmlite
 import numba
 from llvmlite import binding
-from numba import njit
-from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 
 from focalcal.calibration.kernels import surfaces
 from focalcal.calibration.kernels.vector_math import EXACT
-from focalcal.common.io import atomic_output
 
-_CHECKSUM_BYTES = hashlib.sha256().digest_size
+_SAMPLES = "Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1]))"
 
 
 @functools.cache
 def surfaces_kernel() -> Callable[..., None]:
     """Return the compiled `surfaces.fill_surfaces`."""
-    return compile_cached(surfaces.fill_surfaces)
+    points, table = "Tuple((i8[::1], f8[::1], f8[:,::1]))", "Tuple((f8[:,:,::1], f8[::1], f8, f8[:,::1]))"
+    binning, out = "Tuple((f8[::1], i8[::1], f8[::1], f8))", "f8[:,:,::1]"
+    return compile_cached(surfaces.fill_surfaces, f"void({_SAMPLES}, {points}, {table}, {binning}, {out})")
 
 
 @functools.cache
 def focal_losses_kernel() -> Callable[..., None]:
     """Return the compiled `surfaces.fill_focal_losses`."""
-    return compile_cached(surfaces.fill_focal_losses)
+    points = "Tuple((i8[::1], f8[::1]))"
+    return compile_cached(surfaces.fill_focal_losses, f"void({_SAMPLES}, {points}, f8, f8[::1])")
 
 
-def compile_cached(function: FunctionType) -> Callable[..., Any]:
-    """Return the function compiled, with a cache on disk if there is a folder for it."""
-    kernel = njit(**EXACT)(function)
-    folder = code_folder()
+def compile_cached(function: FunctionType, signature: str) -> Callable[..., None]:
+    """Return the function compiled for one signature, from the cache if that is possible."""
+    folder, configured = code_folder(), numba.config.CACHE_DIR
     if folder is not None:
-        kernel._cache = _CheckedCache(folder, function.__qualname__)  # noqa: SLF001  numba has no other way
-    return kernel
+        numba.config.CACHE_DIR = str(folder)
+        try:
+            return numba.njit(signature, cache=True, **EXACT)(function)
+        except (OSError, EOFError, pickle.UnpicklingError):  # a full disk, or a file that was cut off
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            numba.config.CACHE_DIR = configured
+    return numba.njit(signature, **EXACT)(function)
 
 
 def code_folder() -> Path | None:
     """Return this user's folder for compiled code, created if needed; None if there is no safe one.
 
-    It is in $NUMBA_CACHE_DIR, else $XDG_CACHE_HOME/focalcal, else ~/.cache/focalcal.
+    It is in $NUMBA_CACHE_DIR, else $XDG_CACHE_HOME, else ~/.cache.
     """
     cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    for parent in filter(None, [os.environ.get("NUMBA_CACHE_DIR"), f"{cache_home}/focalcal"]):
-        try:
-            folder = Path(parent).expanduser() / "compiled" / _kernel_digest()
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = folder.stat()
-            if _is_own(status) and not status.st_mode & 0o077 and os.access(folder, os.W_OK):
+    for parent in filter(None, [os.environ.get("NUMBA_CACHE_DIR"), cache_home]):
+        with contextlib.suppress(OSError, RuntimeError):  # not writable, or a user without a home
+            folder = Path(parent).expanduser().resolve() / "focalcal-compiled" / _kernel_digest()
+            folder.parents[1].mkdir(parents=True, exist_ok=True)
+            for created in (folder.parent, folder):
+                created.mkdir(mode=0o700, exist_ok=True)
+            if _is_private(folder) and os.access(folder, os.W_OK):
                 return folder
-        except (OSError, RuntimeError):  # not writable, or a user without a home
-            continue
     return None
 
 
-class _CheckedCache(NullCache):
-    """One kernel's compiled code on disk: one file per signature, its SHA-256 checksum first."""
+def _is_private(folder: Path) -> bool:
+    """Return whether a folder and its parent are this user's alone, and nobody can put others in their place.
 
-    def __init__(self, folder: Path, kernel: str) -> None:
-        self._folder = folder
-        self._kernel = kernel
-
-    @property
-    def cache_path(self) -> str:
-        return str(self._folder)
-
-    def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
-        """Return the compiled code for a signature; None if there is none that can be trusted."""
-        target_context.refresh()
-        code = _read_checked(self._entry(sig, target_context.codegen()))
-        return None if code is None else CompileResult._rebuild(target_context, *pickle.loads(code))  # noqa: S301, SLF001
-
-    def save_overload(self, sig: Any, cres: CompileResult) -> None:
-        """Keep compiled code for later processes, unless the disk does not allow it."""
-        if cres.library.has_dynamic_globals:  # addresses of this process
-            return
-        code = dumps(cres._reduce())  # noqa: SLF001
-        with contextlib.suppress(OSError), atomic_output(self._entry(sig, cres.codegen)) as partial:
-            partial.write_bytes(hashlib.sha256(code).digest() + code)
-
-    def _entry(self, sig: Any, codegen: Any) -> Path:
-        key = hashlib.sha256(repr((sig, codegen.magic_tuple())).encode()).hexdigest()[:20]
-        return self._folder / f"{self._kernel}-{key}.code"
-
-
-def _read_checked(path: Path) -> bytes | None:
-    """Return an entry's code; None if there is none, or if it is damaged or another user's."""
-    try:
-        with path.open("rb") as file:
-            if not _is_own(os.fstat(file.fileno())):
-                return None
-            content = file.read()
-    except OSError:
-        return None
-    found, code = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
-    return code if found == hashlib.sha256(code).digest() else None
-
-
-def _is_own(status: os.stat_result) -> bool:
-    return not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    Whoever can write to a folder further up could do that, except where it is sticky, as /tmp is.
+    """
+    own = [path.lstat() for path in (folder, folder.parent)]
+    above = [path.stat().st_mode for path in folder.parents[1:]]
+    return (
+        all(stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077 for status in own)
+        and all(status.st_uid == os.getuid() for status in own)
+        and all(mode & stat.S_ISVTX or not mode & 0o022 for mode in above)
+    )
 
 
 def _kernel_digest() -> str:
