@@ -225,19 +225,20 @@ class Study:
         return [dataset_size(job_spec(name)).train for name in names if name in entry_names()]
 
     @cached_property
-    def runs(self) -> list[dict[str, Any]]:
-        """Return the summaries of its runs; none where the snapshot leaves them out."""
-        return [read_json(path) for path in sorted(self.folder.glob("runs/**/run.json"))]
+    def runs(self) -> pd.DataFrame:
+        """Return the facts of its runs."""
+        return pd.read_csv(self.folder / "runs.csv", dtype={"seed": str})
 
     @property
-    def images_per_second(self) -> float:
-        """Return the median speed of its trainings."""
-        return statistics.median(run["images_per_second"] for run in self.runs)
+    def images_per_second(self) -> float | None:
+        """Return the median speed of its trainings; None where that is not known."""
+        speeds = self.runs["images_per_second"].dropna() if (self.folder / "runs.csv").is_file() else []
+        return statistics.median(speeds) if len(speeds) else None
 
     def kept_epochs(self, dataset: str, loss: str) -> list[int]:
         """Return the epoch that each run with a loss kept, by seed."""
-        paths = sorted(self.folder.glob(f"runs/{dataset}/*/{loss}/*/run.json"))
-        return [read_json(path)["kept_epoch"] for path in paths]
+        rows = self.runs[(self.runs["dataset"] == dataset) & (self.runs["loss"] == loss)]
+        return rows.sort_values("seed")["kept_epoch"].astype(int).tolist()
 
     def epoch_and_temperature(self, dataset: str) -> float:
         """Return the rank correlation of kept epoch and T, by ECE, over the runs with focal losses."""
@@ -246,10 +247,8 @@ class Study:
             (frame["dataset"] == dataset)
             & frame["loss"].map(loss_family).str.startswith("Focal")
             & (frame[["method", "criterion", "split", "metric"]] == ["ts", "ece", "test", "ece"]).all(axis=1)
-        ]
-        paths = ("/".join(map(str, (*setting, f"seed{seed}"))) for *setting, seed in fits[RUN].to_numpy())
-        epochs = [read_json(self.folder / "runs" / path / "run.json")["kept_epoch"] for path in paths]
-        return float(fits["temperature"].corr(pd.Series(epochs, index=fits.index), method="spearman"))
+        ].merge(self.runs[[*RUN, "kept_epoch"]], on=RUN)
+        return float(fits["temperature"].corr(fits["kept_epoch"], method="spearman"))
 
     @cached_property
     def minutes(self) -> dict[str, float]:

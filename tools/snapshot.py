@@ -1,20 +1,20 @@
-"""Copy what matters of a finished results folder to a small folder that can be kept under version control.
-
-It has the layout of a results folder, so `workflow_scripts.compare` accepts it.
-"""
+"""Copy what the pages of findings read of a finished results folder to a folder under version control."""
 
 import argparse
 import gzip
+import hashlib
+import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from focalcal.common.errors import UserError, exit_code
-from focalcal.common.io import read_json, write_json
+from focalcal.common.io import read_json
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.records.measurements import LEADING, RUN, load_metrics
@@ -23,25 +23,22 @@ from focalcal.reporting.report.images import reduced_png
 from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import ROOT
 
-RECORDS = ("runs.csv", "claims.csv", "claims.md")
-OF_RUNS = ("runs", "debiased", "samples", "bound_hits")
-"""Tables with one row per run, or more."""
-LEFT_OUT = "scores"
-"""A table of what metrics.csv.gz has."""
-LOG_LOSS = "log_loss.csv.gz"
-FIGURES = ("forest", "calibration_error", "critical_difference")
-DATASET_MODEL_FIGURES = ("reliability", "temperature", "relation", "training")
-SUMMARY = (
-    *("status", "message", "seed", "device", "threads", "epochs", "kept_epoch", "parameters"),
-    *("images_per_second", "wall_seconds", "final", "data_checksum"),
+TABLES = (
+    *("arena", "arena_over_datasets", "m20_ece", "m20_error"),
+    *("optimism", "overview", "recommended", "when_fts_pays"),
 )
-ORIGIN = ("git_commit", "python", "packages", "code")
-"""What a run's summary keeps of its provenance: not the machine it ran on."""
+FIGURES = ("forest", "critical_difference")
+DATASET_MODEL_FIGURES = ("relation", "training")
+LOG_LOSS = "log_loss.csv.gz"
+RUN_FACTS = (
+    *("status", "device", "threads", "epochs", "kept_epoch", "parameters"),
+    *("images_per_second", "wall_seconds", "data_checksum"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the snapshot."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path, help="a results folder of a finished workflow")
     parser.add_argument("target", type=Path, help="folder to make; it must not exist")
     parser.add_argument("--without-runs", action="store_true", help="leave out what is about single runs")
@@ -50,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def write_snapshot(results: Path, target: Path, *, runs: bool = True) -> None:
-    """Copy configuration, scores, claims, tables, main figures, run summaries and costs to a new folder.
+    """Copy configuration, scores, tables and figures of pages, facts of runs and costs to a new folder.
 
     Without `runs`, all that is kept of single runs is their log-loss: a study of a thousand has too many.
     Raise UserError if the target exists or a product is missing.
@@ -69,21 +66,28 @@ def write_snapshot(results: Path, target: Path, *, runs: bool = True) -> None:
         partial.rename(target)
 
 
+def run_facts(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a run's record, with a digest of all code behind it, and not its machine."""
+    provenance = record["provenance"]
+    code = hashlib.sha256(json.dumps(provenance["code"], sort_keys=True).encode())
+    return {
+        **{name: record.get(name) for name in RUN_FACTS},
+        "git_commit": provenance.get("git_commit"),
+        "python": provenance["python"],
+        "packages": " ".join(f"{name}=={version}" for name, version in provenance["packages"].items()),
+        "code": code.hexdigest()[:16],
+    }
+
+
 def _fill(target: Path, results: Path, *, runs: bool) -> None:
-    config = read_json(results / "config.json")
-    grid = build_grid(config, ROOT)
+    grid = build_grid(read_json(results / "config.json"), ROOT)
     layout = Layout(grid)
+    tables = [made.name for made in layout.products("table", stage="reporting") if made.name in TABLES]
+    (target / "tables").mkdir(parents=True)
+    for name in ("config.json", *(f"tables/{table}.csv" for table in [*tables, "claims"])):
+        shutil.copyfile(results / name, target / name)
     # Figures of one dataset and model are kept of those that were trained.
     shown = {"", *(f"{run.dataset}/{run.model}" for run in grid if runs and run.imported is None)}
-    tables = layout.products("table", stage="reporting")
-    names = ["config.json", *(f"tables/{name}" for name in RECORDS)]
-    names += [
-        f"tables/{made.name}.{suffix}" for made in tables if made.name != LEFT_OUT for suffix in ("csv", "md")
-    ]
-    for name in names:
-        if runs or Path(name).stem not in OF_RUNS:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(results / name, target / name)
     for made in layout.products("figure"):
         stems = layout.stems(made) if made.name in (*FIGURES, *DATASET_MODEL_FIGURES) else {}
         for stem in (stem for where, stem in stems.items() if where in shown):
@@ -92,37 +96,35 @@ def _fill(target: Path, results: Path, *, runs: bool) -> None:
             path.write_bytes(reduced_png(results / f"{stem}.png"))
     metrics = results / "tables" / "metrics.csv"
     if runs:
-        _write_summaries(target, results)
+        _write_table(target / "runs.csv", _run_rows(results))
         packed = gzip.compress(metrics.read_bytes(), mtime=0)
         (target / "tables" / f"{metrics.name}.gz").write_bytes(packed)
     else:
         _write_log_loss(target / LOG_LOSS, load_metrics(metrics))
-    costs = pd.DataFrame(read_costs(results / "benchmarks")).round({"seconds": 2})
-    costs.to_csv(target / "costs.csv", index=False, lineterminator="\n")
+    costs = pd.DataFrame(read_costs(results / "benchmarks"))
+    _write_table(target / "costs.csv", costs.round({"seconds": 2}))
+
+
+def _run_rows(results: Path) -> pd.DataFrame:
+    """Return one row per run."""
+    rows = [
+        {name: run[name] for name in RUN} | run_facts(read_json(results / "runs" / run["path"] / "run.json"))
+        for run in read_runs(results / "tables" / "runs.csv")
+    ]
+    whole = ("threads", "epochs", "kept_epoch", "parameters")
+    return pd.DataFrame(rows).astype(dict.fromkeys(whole, "Int64"))
+
+
+def _write_table(path: Path, rows: pd.DataFrame, **options: Any) -> None:
+    rows.to_csv(path, index=False, lineterminator="\n", **options)
 
 
 def _write_log_loss(path: Path, metrics: pd.DataFrame) -> None:
     """Write the test log-loss of each run by each calibrator that was fitted by log-loss or needs no fit."""
     rows = metrics[(metrics["split"] == "test") & (metrics["metric"] == LEADING)]
     rows = rows[rows["criterion"].isin(["", LEADING])].rename(columns={"value": LEADING})
-    rows.to_csv(
-        path,
-        columns=[*RUN, "method", LEADING],
-        index=False,
-        float_format="%.6g",
-        lineterminator="\n",
-        compression={"method": "gzip", "mtime": 0},
-    )
-
-
-def _write_summaries(target: Path, results: Path) -> None:
-    for run in read_runs(results / "tables" / "runs.csv"):
-        record = read_json(results / "runs" / run["path"] / "run.json")
-        summary = {key: record[key] for key in SUMMARY if key in record}
-        summary["provenance"] = {
-            key: record["provenance"][key] for key in ORIGIN if key in record["provenance"]
-        }
-        write_json(target / "runs" / run["path"] / "run.json", summary)
+    packed = {"method": "gzip", "mtime": 0}
+    _write_table(path, rows[[*RUN, "method", LEADING]], float_format="%.6g", compression=packed)
 
 
 if __name__ == "__main__":

@@ -58,10 +58,8 @@ def test_costs_and_speeds_come_from_the_snapshot(tmp_path):
     (study.folder / "costs.csv").write_text(
         "rule,jobs,seconds\ntrain,2,30\ncalibrate,2,10\nrecommend,2,5\nreport,1,7.5\n"
     )
-    for number, speed in enumerate((100, 200, 900)):
-        path = study.folder / "runs" / str(number) / "run.json"
-        path.parent.mkdir(parents=True)
-        path.write_text(f'{{"images_per_second": {speed}}}')
+    assert study.images_per_second is None
+    (study.folder / "runs.csv").write_text("images_per_second\n100\n900\n\n200\n")
     assert study.minutes == {"training": 0.5, "calibration": 0.25, "the rest": 0.125}
     assert study.images_per_second == 200
 
@@ -133,11 +131,13 @@ def test_kept_epochs_are_set_against_temperatures_run_by_run(tmp_path):
     ]
     others = "d,m,focal-1,1,ts,nll,0,9,test,ece,0.1\nd,m,focal-1,1,none,,0,9,test,ece,0.1\n"
     study = make_study(tmp_path, "a", {"metrics": METRICS_HEAD + "".join(rows) + others})
-    for (loss, seed), epoch in zip(temperatures, (1, 20, 5, 30), strict=True):
-        path = study.folder / "runs" / "d" / "m" / loss / f"seed{seed}" / "run.json"
-        path.parent.mkdir(parents=True)
-        path.write_text(f'{{"kept_epoch": {epoch}}}')
+    epochs = zip(temperatures, (1, 20, 5, 30), strict=True)
+    (study.folder / "runs.csv").write_text(
+        "dataset,model,loss,seed,kept_epoch\n"
+        + "".join(f"d,m,{loss},{seed},{epoch}\n" for (loss, seed), epoch in epochs)
+    )
     assert study.epoch_and_temperature("d") == pytest.approx(1.0)
+    assert study.kept_epochs("d", "focal-1") == [20, 5]
 
 
 def test_the_ece_of_a_perfect_model_is_a_mean_over_a_family(tmp_path):
