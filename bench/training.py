@@ -30,7 +30,7 @@ from focalcal.data import prepared
 from focalcal.training.devices import configure_torch
 from focalcal.training.loop import Trainer
 from focalcal.training.models.build import build_model
-from focalcal.training.models.torchvision_models import PaddedShortcut
+from focalcal.training.models.he_resnet import PaddedShortcut
 from focalcal.training.recipes import Recipe, RunSpec
 
 BATCH, CLASSES, SHAPE = 128, 10, (3, 32, 32)

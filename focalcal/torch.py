@@ -288,7 +288,7 @@ def make_loss(loss_id: str, reduction: str = "mean") -> SampleLoss:
     SampleLoss
         `module(logits, labels)` is the loss of logits (n, k) and int64 labels (n,). For `focal-sched-...`,
         set `module.context.epoch` at the start of each epoch, counted from 0. For `adafocal`, call
-        `module.context.adafocal.update(validation_logits, validation_labels)` at its end.
+        `module.context.state.update(validation_logits, validation_labels)` at its end.
 
     Raises
     ------

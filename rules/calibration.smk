@@ -19,7 +19,7 @@ rule calibrate:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/calibrate.py", *catalogue.MODULES),
+        *code_version("workflow_scripts/calibrate.py", *CALIBRATORS),
         spec=calibration_spec,
     shell:
         "python -m workflow_scripts.calibrate"
@@ -54,7 +54,7 @@ rule recommend:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/recommend.py", *catalogue.MODULES),
+        *code_version("workflow_scripts/recommend.py", *CALIBRATORS),
         spec=recommendation_spec,
     shell:
         "python -m workflow_scripts.recommend"

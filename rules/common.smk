@@ -3,7 +3,7 @@
 import gc
 import json
 import sys
-from functools import partial
+from functools import cache
 from pathlib import Path
 
 # The libraries of Snakemake stay loaded. Looking for garbage among them would take a fifth of the time of a start.
@@ -12,11 +12,11 @@ ROOT = Path(str(workflow.current_basedir)).parent
 sys.path.insert(0, str(ROOT))
 
 from focalcal.calibration import catalogue
-from focalcal.common import codehash
 from focalcal.common.errors import UserError
 from focalcal.reporting import products
 from focalcal.theory.settings import job_settings
 from focalcal.training.catalogue import loss_file
+from focalcal.training.models.catalogue import model_file
 from focalcal.workflow import (
     command_line,
     copied_results,
@@ -29,6 +29,7 @@ from focalcal.workflow import (
     warm_start,
 )
 from focalcal.workflow.grid import build_grid
+from focalcal.workflow.provenance import job_params
 from snakemake.logging import logger
 
 command_line.restore_types(config, workflow.config_settings.config or {})
@@ -44,7 +45,8 @@ except UserError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
 
-code_version = partial(codehash.code_version, ROOT)
+code_version = cache(job_params)
+CALIBRATORS = catalogue.declaring_files(config["calibration"]["methods"])
 LAYOUT = products.Layout(GRID)
 REPORT = "results/report.html"
 VOCABULARY = f"vocabulary={catalogue.fingerprint()}"
@@ -88,9 +90,22 @@ def training_spec(wildcards):
 
 
 def loss_code(wildcards):
-    """Return digests of the file of a run's loss, as far as not every run depends on it."""
-    shared = set(code_version("workflow_scripts/train.py"))
-    return " ".join(sorted({*code_version(loss_file(wildcards.loss))} - shared))
+    """Return digests of the file of a run's loss, excluding files shared by all runs."""
+    return _own_code("workflow_scripts/train.py", loss_file(wildcards.loss))
+
+
+def model_code(entry_point):
+    """Return a function of wildcards: digests of the file of a run's model, excluding files shared by all."""
+
+    def digests(wildcards):
+        return _own_code(entry_point, model_file(wildcards.model))
+
+    return digests
+
+
+def _own_code(entry_point, file):
+    shared = set(code_version(entry_point))
+    return " ".join(sorted({*code_version(file)} - shared))
 
 
 def training_threads(wildcards):

@@ -41,7 +41,7 @@ rule recover:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/recover.py", *catalogue.MODULES),
+        *code_version("workflow_scripts/recover.py"),
         spec=recovery_spec,
     shell:
         "python -m workflow_scripts.recover"

@@ -75,7 +75,7 @@ rule diagnose:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/diagnose.py", *catalogue.MODULES),
+        *code_version("workflow_scripts/diagnose.py", *CALIBRATORS),
         spec=report_spec("criterion", "resamples"),
     shell:
         "python -m workflow_scripts.diagnose"

@@ -24,6 +24,7 @@ rule train:
     params:
         *code_version("workflow_scripts/train.py"),
         loss=loss_code,
+        model=model_code("workflow_scripts/train.py"),
         spec=training_spec,
     shell:
         # The checkpoint is not an output: Snakemake deletes the outputs of a job that was stopped.
@@ -59,6 +60,7 @@ rule dump_logits:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/dump_logits.py"),
+        model=model_code("workflow_scripts/dump_logits.py"),
         spec=training_spec,
     shell:
         "python -m workflow_scripts.dump_logits"

@@ -14,7 +14,8 @@ from focalcal.common.errors import exit_code
 from focalcal.common.io import write_text
 from focalcal.data.registry import dataset_names, load_entry
 from focalcal.reporting.tables.table import escape_markdown
-from focalcal.training.catalogue import LOSSES, MODELS, loss_spelling, smoothed_spellings
+from focalcal.training.catalogue import LOSSES, loss_spelling, smoothed_spellings
+from focalcal.training.models.catalogue import MODELS
 from focalcal.workflow.provenance import ROOT
 from focalcal.workflow.validation import SCHEMA_FILE, allowed_values
 
@@ -122,7 +123,11 @@ def names_page() -> str:
                 + [(name, "the same with smoothed labels") for name in smoothed_spellings()],
             ),
             *name_section(
-                "Models", [*MODELS.items(), ("timm:NAME", "any model of the timm library, for images")]
+                "Models",
+                [
+                    *((name, model.description) for name, model in MODELS.items()),
+                    ("timm:NAME", "any model of the timm library, for images"),
+                ],
             ),
             *name_section("Datasets", [(name, load_entry(name)["title"]) for name in dataset_names({})]),
         ]

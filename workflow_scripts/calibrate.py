@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration.catalogue import MODULES
+from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.run import calibrate, write_calibration
 from focalcal.workflow.provenance import made_by
@@ -27,7 +27,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
 
     result = calibrate(read_logits(arguments.logits), arguments.spec)
-    origin = made_by(arguments.spec, "workflow_scripts/calibrate.py", *MODULES)
+    origin = made_by(
+        arguments.spec, "workflow_scripts/calibrate.py", *declaring_files(arguments.spec["methods"])
+    )
     write_calibration(result, origin, arguments.metrics, arguments.fits, arguments.surfaces)
 
 

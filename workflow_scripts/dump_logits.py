@@ -4,15 +4,10 @@ from workflow_scripts.entry import spec_argument, start
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from focalcal.common.io import atomic_output
-from focalcal.data import prepared
-from focalcal.training.devices import choose_device, configure_torch
-from focalcal.training.logits import dump_logits
+from focalcal.common.npz import write_npz
+from focalcal.training.logits import logits_of_run
 from focalcal.training.recipes import spec_from_dict
 
 
@@ -24,15 +19,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--weights", required=True, type=Path)
     parser.add_argument("--output", required=True, type=Path)
     arguments = parser.parse_args(argv)
-    spec = spec_from_dict(arguments.spec)
-    # Prediction needs no GPU, and on a cluster only training asks for one.
-    recipe = replace(spec.recipe, device="auto") if spec.recipe.device == "cuda" else spec.recipe
-    device = choose_device(recipe)
-    configure_torch(recipe, device)
-    data = prepared.load_dataset(arguments.data, memory_map=True).for_seed(spec.seed)
-    arrays = dump_logits(spec, data, arguments.weights, device)
-    with atomic_output(arguments.output) as partial:
-        np.savez(partial, **arrays)
+    arrays = logits_of_run(spec_from_dict(arguments.spec), arguments.data, arguments.weights)
+    write_npz(arguments.output, arrays)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for warning in imported.warnings:
         logging.getLogger(__name__).warning("%s: %s", arguments.spec["name"], warning)
     write_logits(arguments.output, imported.logits)
-    origin = provenance("workflow_scripts/import_logits.py", ["numpy", "pandas", "pyarrow", "safetensors"])
+    origin = provenance("workflow_scripts/import_logits.py")
     write_json(arguments.record, import_record(arguments.spec, imported, origin))
 
 

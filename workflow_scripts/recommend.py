@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration.catalogue import MODULES
+from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.recommend import recommend
 from focalcal.calibration.saved import write_record
@@ -29,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     known = read_json(arguments.fits)["fits"]
     found = recommend(read_logits(arguments.logits), arguments.spec, known)
-    origin = made_by(arguments.spec, "workflow_scripts/recommend.py", *MODULES)
+    origin = made_by(
+        arguments.spec, "workflow_scripts/recommend.py", *declaring_files(arguments.spec["methods"])
+    )
     write_record(found.record, arguments.output, {"recommendation": found.details, **origin})
 
 

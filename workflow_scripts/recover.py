@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration.catalogue import MODULES
 from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.csv_rows import write_rows
@@ -35,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     fits = read_json(arguments.fits)
     result = recover(logits, arguments.spec["run"], fits, arguments.spec["bins"], human)
     write_rows(arguments.metrics, result.rows, COLUMNS)
-    origin = made_by(arguments.spec, "workflow_scripts/recover.py", *MODULES)
+    origin = made_by(arguments.spec, "workflow_scripts/recover.py")
     write_json(arguments.record, {**result.record, **origin})
 
 

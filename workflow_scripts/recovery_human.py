@@ -6,9 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from focalcal.common.io import atomic_output
+from focalcal.common.npz import write_npz
 from focalcal.data.fetch import cache_folder
 from focalcal.data.human_labels import obtain_human_labels
 from focalcal.data.registry import DOWNLOAD, load_entry
@@ -28,8 +26,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         probs = obtain_human_labels(base, load_entry(base), cache, read_distributions)
     else:
         probs = read_distributions(source)
-    with atomic_output(arguments.output) as partial:
-        np.savez(partial, probs=probs)
+    write_npz(arguments.output, {"probs": probs})
 
 
 if __name__ == "__main__":

@@ -14,17 +14,15 @@ from safetensors.torch import save_file
 from focalcal.common.checksums import checksum
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import atomic_output, write_json
-from focalcal.data import prepared
 from focalcal.training.catalogue import loss_file
 from focalcal.training.checkpoint import CheckpointFile, CheckpointRefusedError
-from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.history import COLUMNS
-from focalcal.training.loop import Trainer, TrainingInterruptedError
+from focalcal.training.loop import TrainingInterruptedError, trainer_of_run
+from focalcal.training.models.catalogue import model_file
 from focalcal.training.progress import EpochProgress
 from focalcal.training.recipes import spec_from_dict
 from focalcal.workflow.provenance import provenance
 
-PACKAGES = ("torch", "torchvision", "timm", "numpy", "safetensors")
 LOGGER = logging.getLogger(__name__)
 
 
@@ -35,13 +33,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     for stop_signal in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(stop_signal, lambda number, _frame: received.append(number))
     spec = spec_from_dict(arguments.spec)
-    device = choose_device(spec.recipe)
-    configure_torch(spec.recipe, device)
-    data = prepared.load_dataset(arguments.data, memory_map=True).for_seed(spec.seed)
-    origin = provenance("workflow_scripts/train.py", PACKAGES, loss_file(spec.loss))
+    origin = provenance("workflow_scripts/train.py", loss_file(spec.loss), model_file(spec.model))
     run_identity = {"spec": arguments.spec, "data_checksum": checksum(arguments.data)}
     checkpoint = CheckpointFile(arguments.checkpoint, run_identity | {"code": origin["code"]})
-    trainer = Trainer(spec, data, device)
+    trainer = trainer_of_run(spec, arguments.data)
     try:
         saved = checkpoint.load()
     except CheckpointRefusedError as error:
@@ -62,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with atomic_output(arguments.weights) as partial:
         save_file({name: value.contiguous() for name, value in result.model.state_dict().items()}, partial)
     write_rows(arguments.history, result.history, COLUMNS)
-    record = run_identity | {"seed": spec.seed} | result.record(device) | {"provenance": origin}
+    record = run_identity | {"seed": spec.seed} | result.record(trainer.device) | {"provenance": origin}
     write_json(arguments.record, record)
     if result.status == "ok":
         checkpoint.remove()

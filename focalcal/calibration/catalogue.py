@@ -136,17 +136,18 @@ METRICS = BUILT_IN_METRICS | {
 }
 """Every metric by its id, in the order of metrics.csv: fractions or nats; an undefined one has no row. Then
 the user's own."""
-MODULES = sorted(
-    {
-        f"{entry.module.replace('.', '/')}.py"
-        for entry in (*BUILT_IN_METHODS.values(), *BUILT_IN_METRICS.values())
-    }
-    | {f"focalcal/calibration/extension_{kind}.py" for kind in ("calibrators", "metrics")}
-)
-"""Files that declare them. They are loaded by name, so rules and records add them to the digests of code. The
-user's own files count for the jobs whose spec names them."""
 CRITERIA = tuple(entry.id for entry in METRICS.values() if entry.criterion)
 """What a search can minimise on validation data."""
+
+
+def declaring_files(methods: Iterable[str]) -> list[str]:
+    """Return the files that declare these methods and all metrics.
+
+    They are loaded by name, so rules and records add them to the digests of code. The user's own files count
+    for the jobs whose spec names them.
+    """
+    used = [*(METHODS[name] for name in methods), *METRICS.values()]
+    return sorted({f"{entry.module.replace('.', '/')}.py" for entry in used})
 
 
 def fingerprint() -> str:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from focalcal.common.errors import UserError
 
+PLUMBING = True
 RESULTS = "results"
 FOLDER = "checksums"
 WITHOUT_RECORDS = (FOLDER, "benchmarks", "checkpoints")

@@ -11,6 +11,8 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Gt, Le, Lt
 
+PLUMBING = True
+
 
 class Section:
     """A mapping of the configuration: no other keys than its fields, whose docstrings describe them."""

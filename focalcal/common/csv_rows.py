@@ -8,6 +8,8 @@ from typing import Any
 
 from focalcal.common.io import atomic_output, refusing_damage
 
+PLUMBING = True
+
 
 def read_rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:
     """Return the rows of a CSV file, every cell as text; raise a UserError if the file is empty or cut."""

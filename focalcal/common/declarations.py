@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+PLUMBING = True
 Item = TypeVar("Item")
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 
+PLUMBING = True
 USER_ERROR_EXIT_CODE = 2
 
 

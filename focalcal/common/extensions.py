@@ -18,6 +18,7 @@ from typing import Any
 from focalcal.common.codehash import code_version
 from focalcal.common.errors import UserError
 
+PLUMBING = True
 CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = "extensions"
 KINDS = {

@@ -17,6 +17,8 @@ from typing import Any
 from focalcal.common import checksums
 from focalcal.common.errors import UserError
 
+PLUMBING = True
+
 
 @contextlib.contextmanager
 def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:

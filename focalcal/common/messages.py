@@ -8,6 +8,7 @@ from pathlib import Path
 
 from focalcal.common.errors import UserError
 
+PLUMBING = True
 MAXIMUM_VALUE_CHARACTERS = 80
 
 

@@ -1,8 +1,9 @@
-"""Safe reading of `.npz` files from untrusted sources."""
+"""Writing of `.npz` files, and safe reading of those from untrusted sources."""
 
 import os
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,6 +12,13 @@ from numpy.typing import NDArray
 
 from focalcal.common import checksums
 from focalcal.common.errors import UserError
+from focalcal.common.io import atomic_output
+
+
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, NDArray]) -> None:
+    """Write arrays by name, atomically and uncompressed, with the same bytes for the same arrays."""
+    with atomic_output(path) as partial:
+        np.savez(partial, **arrays)
 
 
 def read_npz(path: Path) -> dict[str, NDArray]:

@@ -15,6 +15,7 @@ from focalcal.common.checksums import checksum
 from focalcal.data.errors import SourceError, TooSlowError
 from focalcal.data.progress import transfer_progress
 
+PLUMBING = True
 PARTIAL_SUFFIX = ".partial"
 _LOG = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 18

@@ -1,5 +1,7 @@
 """Failures of one source that leave the other sources to try."""
 
+PLUMBING = True
+
 
 class SourceError(Exception):
     """One source cannot serve a file: it is missing, wrong, refused or unavailable on this machine."""

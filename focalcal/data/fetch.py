@@ -24,6 +24,7 @@ from focalcal.data import archives, cifar, packages, text_sources
 from focalcal.data.download import PARTIAL_SUFFIX, DownloadPolicy, ExpectedFile, download, problem_with
 from focalcal.data.errors import ArchiveError, SourceError, TooSlowError
 
+PLUMBING = True
 _LOG = logging.getLogger(__name__)
 _SERVED_BY = "served-by.txt"
 _WORK_PREFIX = ".work-"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from focalcal.data.errors import SourceError
 
+PLUMBING = True
 _MINUTES = 60
 _LONGEST_TRANSFER = 30 * _MINUTES
 

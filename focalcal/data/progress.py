@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
+PLUMBING = True
 _LOG = logging.getLogger(__name__)
 _SECONDS_BETWEEN_LINES = 15.0
 _Item = TypeVar("_Item")

@@ -1,9 +1,28 @@
-"""The state of AdaFocal: one gamma per confidence bin, updated once per epoch by the calibration gap."""
+"""AdaFocal: one gamma per confidence bin, updated once per epoch by the calibration gap."""
 
 import torch
 from torch import Tensor
 
+from focalcal.training.catalogue import loss
+from focalcal.training.confidence_bins import equal_mass_gaps
+from focalcal.training.losses import (
+    LossContext,
+    focal_terms,
+    inverse_focal_terms,
+    true_class_loss,
+    true_class_probability,
+)
 from focalcal.training.recipes import AdaFocalSettings
+
+
+@loss(id="adafocal", description="gamma of each confidence bin follows its calibration gap", state="AdaFocal")
+def adafocal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return the AdaFocal loss, (n,): focal where the bin's gamma is positive, inverse focal where negative.
+
+    Ghosh et al. 2022, Eqs 4-6: the gamma of the confidence bin that contains p_true.
+    """
+    gamma = context.state.lookup(true_class_probability(logits, labels))
+    return true_class_loss(logits, labels, _signed_focal_terms, gamma)
 
 
 class AdaFocal:
@@ -48,21 +67,11 @@ class AdaFocal:
         self.gammas, self.edges = state["gammas"], state["edges"]
 
 
-def equal_mass_gaps(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return gap (bins,), inner edges (bins - 1,) and sizes (bins,) of the equal-mass bins of `confidence`.
-
-    A gap is mean confidence - accuracy.
-    Bins split the samples, stably sorted by confidence, as evenly as possible, the larger bins first. An edge
-    is the largest confidence of the bin below it; an empty bin has gap 0.
-    """
-    order = torch.argsort(confidence, stable=True)
-    sizes = torch.full((bins,), len(order) // bins, device=confidence.device)
-    sizes[: len(order) % bins] += 1
-    ends = torch.cumsum(sizes, 0)
-    sorted_confidence = confidence[order]
-    # Sums as a matrix product: a floating-point cumulative sum is not deterministic on CUDA.
-    bin_of_rank = torch.repeat_interleave(torch.arange(bins, device=order.device), sizes)
-    members = torch.nn.functional.one_hot(bin_of_rank, bins).to(confidence)
-    totals = (sorted_confidence - correct[order].to(confidence)) @ members
-    edges = sorted_confidence[(ends[:-1] - 1).clamp(min=0)]
-    return totals / sizes.clamp(min=1), edges, sizes
+def _signed_focal_terms(
+    log_p: Tensor, rest: Tensor, log_rest: Tensor, gamma: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the focal terms where gamma >= 0 and the inverse focal terms of -gamma elsewhere."""
+    value, slope = focal_terms(log_p, rest, log_rest, gamma.clamp(min=0))
+    inverse_value, inverse_slope = inverse_focal_terms(log_p, rest, log_rest, -gamma.clamp(max=0))
+    positive = gamma >= 0
+    return torch.where(positive, value, inverse_value), torch.where(positive, slope, inverse_slope)

@@ -36,7 +36,7 @@ LABELS = {
     "focal-gra": "Focal-GRA",
     "bsce-gra": "BSCE-GRA",
 }
-"""Families by name; a family that is not listed is called by its id."""
+"""Families by name, in the order of tables and figures; one that is not listed is called by its id."""
 SYMBOLS = {
     "gamma": GAMMA,
     "p0": "p\N{SUBSCRIPT ZERO}",
@@ -122,11 +122,12 @@ def loss_family(loss: str) -> str:
 
 
 def loss_order(loss: str) -> tuple[int, float, float, str]:
-    """Return a sort key: the catalogue's order of families, number, smoothing; unknown losses last."""
+    """Return a sort key: the order of families, number, smoothing; unknown losses last."""
+    kinds = [*dict.fromkeys([*LABELS, *LOSSES])]
     parsed = known_loss(loss)
     if parsed is None:
-        return len(LOSSES), 0.0, 0.0, loss
-    return list(LOSSES).index(parsed.kind), parsed.number or 0.0, parsed.epsilon, loss
+        return len(kinds), 0.0, 0.0, loss
+    return kinds.index(parsed.kind), parsed.number or 0.0, parsed.epsilon, loss
 
 
 def is_smoothed(loss: str) -> bool:

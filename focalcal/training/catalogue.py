@@ -1,9 +1,9 @@
-"""Every loss and every model by name, using only the standard library.
+"""Every loss by name, using only the standard library.
 
 The workflow reads this module to check a config and to name paths. A loss is a function in a file of this
 folder, with a declaration above it that states every fact the workflow needs; the declarations are read
 without importing torch. A run depends on the file of its own loss, so a loss in a new file trains no other
-run again. A new model is one function, named in `BUILDERS` beside it, and one line in `MODELS`.
+run again.
 """
 
 import math
@@ -14,6 +14,7 @@ from pathlib import Path
 from focalcal.common.declarations import declare, read_declarations
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import extension_code, extension_file, extension_names
+from focalcal.training.models.catalogue import is_own_model
 
 OWN_LOSSES = "focalcal.training.extension_losses"
 """Module of the losses that the user wrote."""
@@ -50,6 +51,8 @@ class LossKind:
     """The only reduction this loss is defined with; None leaves the choice to the recipe."""
     smoothable: bool = False
     """Whether `+ls-EPSILON` may follow the id."""
+    state: str | None = None
+    """Name of the class, beside the function, of what an adaptive loss keeps from epoch to epoch."""
 
 
 _FOLDER = Path(__file__).parent
@@ -62,34 +65,6 @@ LOSSES = {
     for found in read_declarations(_FOLDER, "loss")
 }
 """Every family of losses by its id, in the order of files and declarations; then the user's own."""
-
-MODELS = {
-    "mlp": "C21's three-layer perceptron, for features or small images",
-    "cnn-small": "two convolution blocks, for small images",
-    "resnet8": "He's CIFAR ResNet-8 (basic blocks, 16-32-64)",
-    "resnet20": "He's CIFAR ResNet-20",
-    "resnet44": "He's CIFAR ResNet-44",
-    "resnet110": "He's CIFAR ResNet-110, 1.7 million parameters",
-    "resnet50": "ResNet-50 with a 3 x 3 stem, for CIFAR and TinyImageNet (M20, K24)",
-    "resnet110-bottleneck": "M20's ResNet-110: bottlenecks [3, 4, 26, 3] with a CIFAR stem",
-    "wrn-26-10": "Wide-ResNet-26-10",
-    "densenet121": "DenseNet-121 with a CIFAR stem",
-    "gp-cnn": "M20's global-pooling CNN over word vectors, for texts",
-    "tree-lstm": "binary Tree-LSTM over word vectors, for parse trees (Tai et al. 2015)",
-}
-BUILT_IN_MODELS = tuple(MODELS)
-OWN_MODELS = tuple(name for name in extension_names("models") if name not in BUILT_IN_MODELS)
-MODELS |= {name: f"your own, {extension_file('models', name)}" for name in OWN_MODELS}
-_MODEL_INPUTS = {
-    "mlp": ("features", "images"),
-    "gp-cnn": ("tokens",),
-    "tree-lstm": ("trees",),
-    **dict.fromkeys(OWN_MODELS, ("features", "images")),
-}
-"""The kinds of inputs that a model takes; all others take images."""
-FEATURE_MODELS = tuple(model for model, kinds in _MODEL_INPUTS.items() if "features" in kinds)
-TIMM_PREFIX = "timm:"
-TIMM_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)?")
 
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,2})(\.[0-9]{0,5}[1-9])?")
 _LABEL_SMOOTHING = "ls"
@@ -174,26 +149,6 @@ def training_gamma(loss_id: str) -> float | None:
     return parsed.gamma if family.is_focal else family.risk_gamma
 
 
-def check_model(model_id: str) -> str:
-    """Return `model_id`; raise UserError unless it is in `MODELS` or is `timm:NAME`."""
-    if model_id in MODELS:
-        return model_id
-    if model_id.startswith(TIMM_PREFIX) and TIMM_NAME.fullmatch(model_id.removeprefix(TIMM_PREFIX)):
-        return model_id
-    raise UserError(f"unknown model {model_id!r}; allowed: {', '.join(MODELS)}, {TIMM_PREFIX}NAME")
-
-
-def check_inputs(model_id: str, kind: str) -> None:
-    """Raise UserError unless the model takes inputs of `kind`: images, features, tokens or trees."""
-    taken = _MODEL_INPUTS.get(model_id, ("images",))
-    if kind not in taken:
-        fitting = [model for model in MODELS if kind in _MODEL_INPUTS.get(model, ("images",))]
-        raise UserError(
-            f"model {model_id!r} takes {' or '.join(taken)}, but the dataset has {kind}; "
-            f"allowed there: {', '.join(fitting)}"
-        )
-
-
 def is_own_loss(kind: str) -> bool:
     """Return whether a family of losses is one that the user wrote."""
     return kind in LOSSES and LOSSES[kind].module == OWN_LOSSES
@@ -201,7 +156,7 @@ def is_own_loss(kind: str) -> bool:
 
 def extension_digests_of_run(model_id: str, loss_id: str, root: Path) -> list[str]:
     """Return the digests of the user's own code that a run is trained with, if any."""
-    used = [("models", model_id)] if model_id in OWN_MODELS else []
+    used = [("models", model_id)] if is_own_model(model_id) else []
     kind = parse_loss(loss_id).kind
     used += [("losses", kind)] if is_own_loss(kind) else []
     return sorted({digest for kind, name in used for digest in extension_code(kind, name, root)})

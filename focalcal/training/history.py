@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from focalcal.common.samples import SPLITS
-from focalcal.training.adafocal import equal_mass_gaps
+from focalcal.training.confidence_bins import equal_mass_gaps, width_bins
 
 METRICS = (
     "loss", "nll", "nll_correct", "nll_incorrect", "entropy", "entropy_correct", "entropy_incorrect",
@@ -159,7 +159,7 @@ def split_metrics(split: str, logits: Tensor, labels: Tensor, losses: Tensor) ->
     }
     metrics["loss"] = losses.double().mean().item()
     metrics["error"] = 1 - correct.double().mean().item()
-    _, total, hits = _width_bins(confidence, correct, ECE_BINS)
+    _, total, hits = width_bins(confidence, correct, ECE_BINS)
     metrics["ece"] = ((total - hits).abs().sum() / len(confidence)).item()
     gaps, _, sizes = equal_mass_gaps(confidence, correct, ECE_BINS)
     metrics["adaece"] = ((gaps.abs() * sizes).sum() / len(labels)).item()
@@ -169,7 +169,7 @@ def split_metrics(split: str, logits: Tensor, labels: Tensor, losses: Tensor) ->
 def snapshot_bins(logits: Tensor, labels: Tensor, bins: int = SNAPSHOT_BINS) -> dict[str, list[float]]:
     """Return count, mean confidence and accuracy of each equal-width confidence bin (lo, hi]."""
     confidence, predicted = torch.softmax(logits.double(), dim=1).max(dim=1)
-    count, total, hits = _width_bins(confidence, predicted == labels, bins)
+    count, total, hits = width_bins(confidence, predicted == labels, bins)
     safe = count.clamp(min=1)
     return {
         "count": count.tolist(),
@@ -187,10 +187,3 @@ def gradient_quantiles(norms: Tensor) -> dict[str, float | None]:
         return dict.fromkeys(QUANTILES)
     quantiles = norms.new_tensor(list(QUANTILES.values()), dtype=torch.float64)
     return dict(zip(QUANTILES, torch.quantile(norms.double(), quantiles).tolist(), strict=True))
-
-
-def _width_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return sample count, sum of confidence and number correct of each bin (lo, hi], float64 (bins,)."""
-    bin_of_sample = ((confidence * bins).ceil().long() - 1).clamp(0, bins - 1)
-    members = nn.functional.one_hot(bin_of_sample, bins).double()
-    return members.sum(dim=0), confidence @ members, correct.double() @ members

@@ -1,5 +1,6 @@
 """Validation and test logits of a trained network."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,21 @@ from torch import nn
 
 from focalcal.common import checksums
 from focalcal.common.errors import UserError
-from focalcal.data.prepared import PreparedData
+from focalcal.data.prepared import PreparedData, load_dataset
 from focalcal.training.batches import predict
+from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.models.build import initial_model
 from focalcal.training.recipes import RunSpec
 from focalcal.training.residents import resident_split
+
+
+def logits_of_run(spec: RunSpec, data: Path, weights: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of `logits.npz` of a run from the files of its dataset and its weights."""
+    # Prediction needs no GPU, and on a cluster only training asks for one.
+    recipe = replace(spec.recipe, device="auto") if spec.recipe.device == "cuda" else spec.recipe
+    device = choose_device(recipe)
+    configure_torch(recipe, device)
+    return dump_logits(spec, load_dataset(data, memory_map=True).for_seed(spec.seed), weights, device)
 
 
 def dump_logits(

@@ -4,13 +4,14 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from focalcal.data.prepared import PreparedData
+from focalcal.data.prepared import PreparedData, load_dataset
 from focalcal.training.batches import (
     Batch,
     EpochDraw,
@@ -20,6 +21,7 @@ from focalcal.training.batches import (
     training_batches,
 )
 from focalcal.training.checkpoint import Checkpoint, CheckpointFile
+from focalcal.training.devices import choose_device, configure_torch
 from focalcal.training.history import (
     EpochRecorder,
     GradientNormProbe,
@@ -56,6 +58,13 @@ class _Progress:
     seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
     snapshots: list[dict[str, Any]] = field(default_factory=list)
+
+
+def trainer_of_run(spec: RunSpec, data: Path) -> "Trainer":
+    """Return a run, ready to start on its device, from the file of its dataset; configure torch for it."""
+    device = choose_device(spec.recipe)
+    configure_torch(spec.recipe, device)
+    return Trainer(spec, load_dataset(data, memory_map=True).for_seed(spec.seed), device)
 
 
 class Trainer:

@@ -1,4 +1,4 @@
-"""The losses of M20, K24 and C21 and those close to them; `losses_after_m20` has further ones.
+"""The losses that most runs use, and what all losses share; other files of this folder have further ones.
 
 A loss is one value per sample from logits and labels; the recipe chooses sum or mean.
 Each public loss takes float logits (n, K), int64 labels (n,) and the `LossContext` of the run, and returns
@@ -8,16 +8,14 @@ focal family in closed form, which stays finite where autograd multiplies 0 by i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from focalcal.training.adafocal import AdaFocal
 from focalcal.training.catalogue import loss
-from focalcal.training.mmce import mmce_penalty
-from focalcal.training.proper import proper_focal_values
 
 _SERIES_BELOW = 1e-4
 """Below this 1 - p, the two-term series of p log(p) / (1 - p) is exact to float32 rounding."""
@@ -43,7 +41,8 @@ class LossContext:
     mmce_weight: float = 2.0
     """Factor of MMCE beside cross-entropy."""
     epoch: int = 0
-    adafocal: AdaFocal = field(default_factory=AdaFocal)
+    state: Any = None
+    """What an adaptive loss keeps and changes at the end of each epoch; its file defines it."""
 
 
 LossFunction = Callable[[Tensor, Tensor, LossContext], Tensor]
@@ -88,7 +87,7 @@ def focal_sample_dependent(logits: Tensor, labels: Tensor, context: LossContext)
     gamma = torch.full_like(probability, context.gammas[0])
     for threshold, value in zip(context.thresholds, context.gammas[1:], strict=True):
         gamma = torch.where(probability < threshold, gamma, value)
-    return true_class_loss(logits, labels, _focal_terms, gamma)
+    return true_class_loss(logits, labels, focal_terms, gamma)
 
 
 @loss(id="focal-sched-532", description="M20: gamma 5, then 3, then 2", gammas=(5.0, 3.0, 2.0))
@@ -103,35 +102,11 @@ def scheduled_gamma(context: LossContext) -> float:
     return context.gammas[sum(context.epoch >= milestone for milestone in context.milestones)]
 
 
-@loss(id="adafocal", description="gamma of each confidence bin follows its calibration gap")
-def adafocal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return the AdaFocal loss, (n,): focal where the bin's gamma is positive, inverse focal where negative.
-
-    Ghosh et al. 2022, Eqs 4-6: the gamma of the confidence bin that contains p_true.
-    """
-    gamma = context.adafocal.lookup(true_class_probability(logits, labels))
-    return true_class_loss(logits, labels, _signed_focal_terms, gamma)
-
-
 @loss(id="brier", description="squared error of the probabilities", risk_gamma=0.0, reduction="mean")
 def brier_loss(logits: Tensor, labels: Tensor, _context: LossContext) -> Tensor:
     """Return sum_k (p_k - [k = label])^2, (n,)."""
     probs = torch.softmax(logits, dim=1)
     return (probs - torch.nn.functional.one_hot(labels, logits.shape[1])).square().sum(dim=1)
-
-
-@loss(id="mmce", description="cross-entropy + MMCE, weighted, as in its paper")
-def mmce(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return CE + w MMCE_w, (n,), so that the sum is N (mean CE + w MMCE_w); w is 2 or 8 (M20 App. D)."""
-    penalty = mmce_penalty(logits, labels, variant="paper")
-    return cross_entropy(logits, labels, context) + context.mmce_weight * penalty
-
-
-@loss(id="mmce-authors", description="cross-entropy + MMCE, as in the released code")
-def mmce_authors(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return `mmce` with the extra division by squared counts of the released code, (n,)."""
-    penalty = mmce_penalty(logits, labels, variant="authors")
-    return cross_entropy(logits, labels, context) + context.mmce_weight * penalty
 
 
 @loss(
@@ -165,21 +140,7 @@ def dual_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
 @loss(id="inverse-focal", description="weight (1 + p_true)^gamma", number="gamma")
 def inverse_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
     """Return -(1 + p_true)^gamma log p_true, (n,) (Wang, Feng and Zhang 2021)."""
-    return true_class_loss(logits, labels, _inverse_focal_terms, context.gamma)
-
-
-@loss(
-    id="proper-focal",
-    description="the proper part of the focal loss (K24)",
-    number="gamma",
-    bounds=(0.0, 20.0),
-    risk_gamma=0.0,
-)
-def proper_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
-    """Return the proper part L* of the focal loss, (n,): focal loss of Psi^-1(softmax) (K24 Prop. 4)."""
-    if context.gamma == 0:
-        return cross_entropy(logits, labels, context)
-    return proper_focal_values(logits, labels, context.gamma)
+    return true_class_loss(logits, labels, inverse_focal_terms, context.gamma)
 
 
 def true_class_loss(logits: Tensor, labels: Tensor, terms: Terms, parameter: Tensor | float = 0.0) -> Tensor:
@@ -199,7 +160,7 @@ def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
 
 def _focal(logits: Tensor, labels: Tensor, gamma: float) -> Tensor:
     """Return the focal loss with one gamma; gamma 0 takes the cheaper path of cross-entropy."""
-    terms = _focal_terms if gamma else _cross_entropy_terms
+    terms = focal_terms if gamma else _cross_entropy_terms
     return true_class_loss(logits, labels, terms, gamma)
 
 
@@ -209,7 +170,7 @@ def _cross_entropy_terms(
     return -log_p, torch.full_like(log_p, -1.0)
 
 
-def _focal_terms(
+def focal_terms(
     log_p: Tensor, rest: Tensor, log_rest: Tensor, gamma: Tensor | float
 ) -> tuple[Tensor, Tensor]:
     """Return the focal loss and its derivative with respect to log p, (1-p)^g (-1 + g p log p / (1-p))."""
@@ -217,23 +178,13 @@ def _focal_terms(
     return -weight * log_p, -weight * (1 + gamma * _entropy_ratio(log_p, rest))
 
 
-def _inverse_focal_terms(
+def inverse_focal_terms(
     log_p: Tensor, rest: Tensor, _log_rest: Tensor, gamma: Tensor | float
 ) -> tuple[Tensor, Tensor]:
     """Return -(1+p)^g log p and its derivative with respect to log p."""
     p = 1 - rest
     weight = torch.exp(gamma * torch.log1p(p))
     return -weight * log_p, -weight * (1 + gamma * p * log_p / (1 + p))
-
-
-def _signed_focal_terms(
-    log_p: Tensor, rest: Tensor, log_rest: Tensor, gamma: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the focal terms where gamma >= 0 and the inverse focal terms of -gamma elsewhere."""
-    value, slope = _focal_terms(log_p, rest, log_rest, gamma.clamp(min=0))
-    inverse_value, inverse_slope = _inverse_focal_terms(log_p, rest, log_rest, -gamma.clamp(max=0))
-    positive = gamma >= 0
-    return torch.where(positive, value, inverse_value), torch.where(positive, slope, inverse_slope)
 
 
 def _entropy_ratio(log_p: Tensor, rest: Tensor) -> Tensor:
@@ -279,7 +230,7 @@ class _SmoothedFocal(torch.autograd.Function):
         classes = logits.shape[1]
         target = torch.full_like(log_probs, epsilon / classes)
         target.scatter_(1, labels[:, None], 1 - epsilon + epsilon / classes)
-        terms = _focal_terms if gamma else _cross_entropy_terms
+        terms = focal_terms if gamma else _cross_entropy_terms
         value, slope = terms(log_probs, torch.exp(log_rest), log_rest, gamma)
         ctx.save_for_backward(log_probs, target * slope)
         return (target * value).sum(dim=1)

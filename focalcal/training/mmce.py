@@ -3,9 +3,26 @@
 import torch
 from torch import Tensor
 
+from focalcal.training.catalogue import loss
+from focalcal.training.losses import LossContext, cross_entropy
+
 KERNEL_WIDTH = 0.4
 _SQRT_FLOOR = 1e-10
 """Keeps the gradient of the square root finite at 0."""
+
+
+@loss(id="mmce", description="cross-entropy + MMCE, weighted, as in its paper")
+def mmce(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return CE + w MMCE_w, (n,), so that the sum is N (mean CE + w MMCE_w); w is 2 or 8 (M20 App. D)."""
+    penalty = mmce_penalty(logits, labels, variant="paper")
+    return cross_entropy(logits, labels, context) + context.mmce_weight * penalty
+
+
+@loss(id="mmce-authors", description="cross-entropy + MMCE, as in the released code")
+def mmce_authors(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return `mmce` with the extra division by squared counts of the released code, (n,)."""
+    penalty = mmce_penalty(logits, labels, variant="authors")
+    return cross_entropy(logits, labels, context) + context.mmce_weight * penalty
 
 
 def mmce_penalty(logits: Tensor, labels: Tensor, variant: str = "paper") -> Tensor:

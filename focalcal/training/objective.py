@@ -7,25 +7,24 @@ import torch
 from torch import Tensor
 
 from focalcal.training import losses
-from focalcal.training.adafocal import AdaFocal
 from focalcal.training.catalogue import LOSSES, parse_loss
-from focalcal.training.recipes import Recipe
+from focalcal.training.recipes import AdaFocalSettings, Recipe
 
 
 class TrainingObjective:
-    """The loss of a loss id under a recipe; AdaFocal's gammas change at the end of each epoch."""
+    """The loss of a loss id under a recipe; an adaptive one changes at the end of each epoch."""
 
     def __init__(self, loss_id: str, recipe: Recipe) -> None:
         parsed = parse_loss(loss_id)
         kind = LOSSES[parsed.kind]
         self.reduction = kind.reduction or recipe.reduction
-        self.is_adaptive = parsed.kind == "adafocal"
         self.function, self.context = loss_parts(
             loss_id,
+            recipe.adafocal,
             milestones=recipe.gamma_milestones,
             mmce_weight=recipe.mmce_weight,
-            adafocal=AdaFocal(recipe.adafocal),
         )
+        self.is_adaptive = self.context.state is not None
 
     def values(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each sample, float32 (n,), for logits of any precision."""
@@ -42,12 +41,12 @@ class TrainingObjective:
     def end_epoch(self, logits: Tensor, labels: Tensor) -> None:
         """Update an adaptive loss from the predictions on its split."""
         if self.is_adaptive:
-            self.context.adafocal.update(logits, labels)
+            self.context.state.update(logits, labels)
 
     def gammas(self) -> list[float]:
-        """Return the current gammas: one per bin for AdaFocal, one per stage for FLSD, else at most one."""
+        """Return the current gammas: one per bin of an adaptive loss or stage of FLSD, else at most one."""
         if self.is_adaptive:
-            return self.context.adafocal.gammas.tolist()
+            return self.context.state.gammas.tolist()
         if self.function is losses.focal_scheduled:
             return [losses.scheduled_gamma(self.context)]
         if self.context.gamma is not None:
@@ -56,24 +55,31 @@ class TrainingObjective:
 
     def state(self) -> dict[str, Tensor]:
         """Return the tensors that belong in a checkpoint."""
-        return self.context.adafocal.state() if self.is_adaptive else {}
+        return self.context.state.state() if self.is_adaptive else {}
 
     def load_state(self, state: dict[str, Tensor], device: torch.device) -> None:
         """Restore the tensors of `state()`."""
         if self.is_adaptive:
-            self.context.adafocal.load_state({name: value.to(device) for name, value in state.items()})
+            self.context.state.load_state({name: value.to(device) for name, value in state.items()})
 
 
-def loss_parts(loss_id: str, **settings: Any) -> tuple[losses.LossFunction, losses.LossContext]:
-    """Return the function of a loss id and its context; `settings` are those that the id does not have."""
+def loss_parts(
+    loss_id: str, of_state: AdaFocalSettings | None = None, **settings: Any
+) -> tuple[losses.LossFunction, losses.LossContext]:
+    """Return the function of a loss id and its context.
+
+    `settings` are those that the id does not have, `of_state` those of an adaptive loss.
+    """
     parsed = parse_loss(loss_id)
     kind = LOSSES[parsed.kind]
+    module = importlib.import_module(kind.module)
     context = losses.LossContext(
         number=parsed.number,
         gamma=parsed.gamma,
         epsilon=parsed.epsilon,
         gammas=parsed.gammas,
         thresholds=parsed.thresholds,
+        state=getattr(module, kind.state)(of_state) if kind.state else None,
         **settings,
     )
-    return getattr(importlib.import_module(kind.module), kind.function), context
+    return getattr(module, kind.function), context

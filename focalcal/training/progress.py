@@ -5,6 +5,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+PLUMBING = True
 LOGGER = logging.getLogger(__name__)
 LINE_SECONDS = 1.0
 """Epochs shorter than this share a line, so that a log of many short epochs stays readable."""

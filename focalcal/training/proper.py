@@ -13,12 +13,29 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from focalcal.training.catalogue import loss
+from focalcal.training.losses import LossContext, cross_entropy
+
 ITERATIONS, ITERATIONS_ABOVE_7 = 5, 10
 """A relative error of log q below 1e-10 takes 5 steps for gamma <= 7 and 8 for gamma = 20, at any logits."""
 MAX_CHANGE = 4.0
 """Longest step in log u; without a limit, Newton's method can overshoot for gamma above 7."""
 _SMALLEST_OTHER_REST = 1e-6
 """Keeps the top class's entry finite until it is replaced, and overshooting steps inside the domain."""
+
+
+@loss(
+    id="proper-focal",
+    description="the proper part of the focal loss (K24)",
+    number="gamma",
+    bounds=(0.0, 20.0),
+    risk_gamma=0.0,
+)
+def proper_focal(logits: Tensor, labels: Tensor, context: LossContext) -> Tensor:
+    """Return the proper part L* of the focal loss, (n,): focal loss of Psi^-1(softmax) (K24 Prop. 4)."""
+    if context.gamma == 0:
+        return cross_entropy(logits, labels, context)
+    return proper_focal_values(logits, labels, context.gamma)
 
 
 def proper_focal_values(logits: Tensor, labels: Tensor, gamma: float) -> Tensor:

@@ -10,7 +10,8 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from focalcal.common.constraints import UNIQUE, NonNegative, OpenShare, Positive, Section
 from focalcal.common.errors import UserError
-from focalcal.training.catalogue import check_model, parse_loss
+from focalcal.training.catalogue import parse_loss
+from focalcal.training.models.catalogue import find_model
 
 Epoch = Annotated[int, Ge(0), Le(100_000)]
 EpochCount = Annotated[int, Ge(1), Le(100_000)]
@@ -136,8 +137,9 @@ def spec_from_dict(values: Mapping[str, Any]) -> RunSpec:
     missing = [key for key in keys if key not in values]
     if missing:
         raise UserError(f"--spec must have the keys {', '.join(keys)}; {missing[0]!r} is missing")
-    model, loss = check_model(values["model"]), parse_loss(values["loss"]).id
-    return RunSpec(values["dataset"], model, loss, values["seed"], recipe_from_dict(values["recipe"]))
+    dataset, model, loss, seed, recipe = (values[key] for key in keys)
+    find_model(model)
+    return RunSpec(dataset, model, parse_loss(loss).id, seed, recipe_from_dict(recipe))
 
 
 def recipe_from_dict(values: Mapping[str, Any]) -> Recipe:

@@ -8,6 +8,8 @@ from focalcal.common import checksums
 from focalcal.common.checksums import FOLDER, REPAIR, WITHOUT_RECORDS, Record
 from focalcal.common.errors import UserError
 
+PLUMBING = True
+
 
 class Verification(NamedTuple):
     """How many products a results folder has, and one line for each fault of one."""

@@ -15,9 +15,11 @@ from focalcal.common.messages import check_file, error_prefix, shown, unknown_na
 from focalcal.data import registry
 from focalcal.theory.settings import check_fit_ranges, theory_settings
 from focalcal.training import catalogue as training_catalogue
+from focalcal.training.models import catalogue as model_catalogue
 from focalcal.training.recipes import check_recipe, recipe_from_dict
 from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
 
+PLUMBING = True
 MAXIMUM_GRID_POINTS = 100_000
 MOST_CHARACTERS = 100_000
 """Linux takes no argument of more than 128 KiB."""
@@ -42,7 +44,7 @@ def check_own_code(root: Path) -> None:
         "losses": [
             name for name in extension_names("losses", root) if not training_catalogue.is_own_loss(name)
         ],
-        "models": training_catalogue.BUILT_IN_MODELS,
+        "models": model_catalogue.BUILT_IN_MODELS,
         "calibrators": calibration_catalogue.BUILT_IN_METHODS,
         "metrics": calibration_catalogue.BUILT_IN_METRICS,
     }
@@ -80,7 +82,7 @@ def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: P
     check_fit_ranges(theory_settings(config["theory"]))
     with error_prefix("config key 'plan.images_per_second'"):
         for model in set(config["plan"]["images_per_second"]) - {"default"}:
-            training_catalogue.check_model(model)
+            model_catalogue.find_model(model)
 
 
 def check_logits_files(section: Mapping[str, Any]) -> None:
@@ -112,11 +114,11 @@ def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], 
     for model, dataset in product(block["models"], block["datasets"]):
         spec = registry.job_spec(dataset, config["datasets"].get(dataset), root)
         with error_prefix(f"config key '{key}.models'"):
-            training_catalogue.check_model(model)
+            model_catalogue.find_model(model)
         kind = registry.input_kind(spec)
         if kind is not None:
             with error_prefix(f"config key '{key}.models', dataset {dataset!r}"):
-                training_catalogue.check_inputs(model, kind)
+                model_catalogue.check_inputs(model, kind)
 
 
 def _check_gamma(loss: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from focalcal.common.errors import UserError
 
+PLUMBING = True
 WARM_SERVER = "FOCALCAL_WARM_SERVER"
 """The variable that names the Python and the socket of a server that runs jobs (`warm_start.py`)."""
 NUMBER_BYTES = 4

@@ -1,23 +1,32 @@
 """Where a result came from: code, packages, commit, machine kind, cluster job."""
 
-import importlib.metadata
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from focalcal.common.codehash import code_version
+from focalcal.common.codehash import code_version, package_versions
 
+PLUMBING = True
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def provenance(entry_point: str, packages: Sequence[str], *modules: str) -> dict:
+def job_params(entry_point: str, *modules: str) -> tuple[str, ...]:
+    """Return the code behind a job as params of its rule: digests, then versions of numerical packages.
+
+    A version is that of the release: results may be made on a GPU and collected without one.
+    """
+    versions = package_versions(ROOT, entry_point, *modules).items()
+    packages = (f"{name}=={version.partition('+')[0]}" for name, version in versions)
+    return (*code_version(ROOT, entry_point, *modules), *packages)
+
+
+def provenance(entry_point: str, *modules: str) -> dict:
     """Return what a record needs to explain a result: code digests, versions, commit, platform, SLURM job."""
     return {
-        "code": code_digests(entry_point, *modules),
-        "packages": {name: importlib.metadata.version(name) for name in packages},
+        **_code_and_packages(entry_point, *modules),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "git_commit": git_commit(),
@@ -26,12 +35,17 @@ def provenance(entry_point: str, packages: Sequence[str], *modules: str) -> dict
 
 
 def made_by(spec: Mapping[str, Any], entry_point: str, *modules: str) -> dict:
-    """Return the part of a record that says which settings and code made a result, on any machine."""
-    return {"spec": dict(spec), "provenance": {"code": code_digests(entry_point, *modules)}}
+    """Return the part of a record that says which settings, code and packages made a result."""
+    return {"spec": dict(spec), "provenance": _code_and_packages(entry_point, *modules)}
+
+
+def _code_and_packages(entry_point: str, *modules: str) -> dict[str, dict[str, str]]:
+    packages = package_versions(ROOT, entry_point, *modules)
+    return {"code": code_digests(entry_point, *modules), "packages": packages}
 
 
 def code_digests(entry_point: str, *modules: str) -> dict[str, str]:
-    """Return relative path -> digest for an entry point, modules that it loads by name, and their imports."""
+    """Return relative path -> digest of what computes behind an entry point and modules it loads by name."""
     return dict(line.split("=", 1) for line in code_version(ROOT, entry_point, *modules))
 
 

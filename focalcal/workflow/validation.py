@@ -13,6 +13,7 @@ from focalcal.common.messages import allowed_names, shown
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
+PLUMBING = True
 SCHEMA_FILE = "schemas/config.schema.json"
 """Generated from the dataclasses of `focalcal.workflow.config` by `make schema`."""
 

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from focalcal.calibration.catalogue import MODULES
+from focalcal.calibration.catalogue import METHODS, declaring_files
 from focalcal.workflow.environment import NUMBER_BYTES
 from focalcal.workflow.provenance import code_digests
 
@@ -74,7 +74,7 @@ def _load(module: str) -> None:
         _import_all([module])
         # The digests of its code, which every record has, are kept as well.
         with contextlib.suppress(OSError, SyntaxError):
-            code_digests(f"{module.replace('.', '/')}.py", *MODULES)
+            code_digests(f"{module.replace('.', '/')}.py", *declaring_files(METHODS))
 
 
 def _import_all(names: list[str]) -> None:

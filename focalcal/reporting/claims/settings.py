@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from focalcal.training.catalogue import FEATURE_MODELS
+from focalcal.training.models.catalogue import MODELS
 
 Run = Mapping[str, str]
 """A row of runs.csv."""
-NOT_CONVOLUTIONAL = (*FEATURE_MODELS, "tree-lstm")
+NOT_CONVOLUTIONAL = tuple(name for name, model in MODELS.items() if {"features", "trees"} & {*model.inputs})
 
 
 @dataclass(frozen=True)

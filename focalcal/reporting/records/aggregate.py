@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from focalcal.calibration.catalogue import MODULES
+from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output, read_json, refusing_damage
 from focalcal.training.catalogue import loss_file
+from focalcal.training.models.catalogue import model_file
 from focalcal.workflow.chain import outdated
 from focalcal.workflow.grid import Grid, Run
 from focalcal.workflow.provenance import code_digests
@@ -118,13 +119,15 @@ def _metric_lines(path: Path) -> list[str]:
 def _job_records(run: Run, content: dict[str, Any], grid: Grid, results: Path) -> Iterator[_JobRecord]:
     """Yield the records of the jobs whose numbers enter the tables, in the order they are made."""
     if run.imported is None:
-        yield _JobRecord("train", "training", content, grid.training_spec(run), (loss_file(run.loss),))
+        modules = (loss_file(run.loss), model_file(run.model))
+        yield _JobRecord("train", "training", content, grid.training_spec(run), modules)
     else:
         yield _JobRecord("import_logits", "import", content, grid.import_spec(run))
     fits = read_json(results / RECORDS["calibrate"].format(run=run))
-    yield _JobRecord("calibrate", "calibration", fits, grid.calibration_spec(run), MODULES)
+    spec = grid.calibration_spec(run)
+    yield _JobRecord("calibrate", "calibration", fits, spec, declaring_files(spec["methods"]))
     recovery = read_json(results / RECORDS["recover"].format(run=run))
-    yield _JobRecord("recover", "recovery", recovery, grid.recovery_spec(run), MODULES)
+    yield _JobRecord("recover", "recovery", recovery, grid.recovery_spec(run))
 
 
 def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[tuple[Sequence[str], str]]:

@@ -9,7 +9,7 @@ from focalcal.common.extensions import extension_file, load_extension
 SAMPLES = 2
 
 
-def own_model(name: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:
+def own_model(input_shape: tuple[int, ...], classes: int, name: str) -> nn.Module:
     """Return the user's network; raise a UserError unless it maps inputs to finite logits (n, classes)."""
     file = extension_file("models", name)
     model = load_extension("models", name)(input_shape, classes)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from focalcal.training.models.catalogue import model
 from focalcal.training.text_batches import Texts
 
 CHANNELS = 128
@@ -14,6 +15,11 @@ POOLING = 5
 LENGTH = 1000
 
 
+@model(
+    id="gp-cnn",
+    description="M20's global-pooling CNN over word vectors, for texts",
+    inputs=("tokens",),
+)
 class GlobalPoolingCNN(nn.Module):
     """Three convolutions over word vectors with max pooling, the last of it global (after Lin et al. 2014).
 

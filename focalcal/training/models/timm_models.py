@@ -12,7 +12,7 @@ import timm
 from focalcal.common.errors import UserError
 
 
-def timm_model(name: str, input_shape: tuple[int, ...], classes: int) -> nn.Module:
+def timm_model(input_shape: tuple[int, ...], classes: int, name: str) -> nn.Module:
     """Return timm's `name`, untrained, built for images of shape (C, H, W)."""
     if not timm.is_model(name):
         close = difflib.get_close_matches(name, timm.list_models(), n=3)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from focalcal.training.models.catalogue import model
 from focalcal.training.text_batches import TreeLevels
 
 MEMORY = 150
@@ -11,6 +12,11 @@ GATES = 4
 DROPOUT = 0.5
 
 
+@model(
+    id="tree-lstm",
+    description="binary Tree-LSTM over word vectors, for parse trees (Tai et al. 2015)",
+    inputs=("trees",),
+)
 class TreeLSTM(nn.Module):
     """The constituency Tree-LSTM of Tai et al. (2015), section 3.2, with N = 2 and a label at every node."""
 

@@ -452,7 +452,7 @@ def test_entry_point_writes_logits_and_record(tmp_path):
     assert content["spec"] == json.loads(spec)
     assert content["classes"] == 3
     assert content["sizes"] == {"val": 12, "test": 9}
-    assert "workflow_scripts/import_logits.py" in content["provenance"]["code"]
+    assert "focalcal/calibration/imports.py" in content["provenance"]["code"]
     assert "focalcal/calibration/kernels/surfaces.py" not in content["provenance"]["code"]
 
 

@@ -4,8 +4,9 @@ import textwrap
 
 import pytest
 
-from focalcal.common.codehash import code_version, import_closure, tree_digest
-from focalcal.workflow.provenance import ROOT
+from focalcal.common import codehash
+from focalcal.common.codehash import code_version, import_closure, package_versions, tree_digest
+from focalcal.workflow.provenance import ROOT, job_params
 
 MODULE = '''
 """Says something."""
@@ -16,6 +17,7 @@ SIDES = 4
 """How many sides a square has."""
 
 
+@metric(label="Shape", criterion=True)
 class Shape:
     name: str = "disc"
     """What it is called."""
@@ -24,6 +26,8 @@ class Shape:
 def area(radius):
     """Return the area."""
     # Why: a circle.
+    if radius < 0:
+        raise ValueError(f"radius is {radius}", SIDES) from None
     return math.pi * radius**2
 '''
 
@@ -42,9 +46,12 @@ def digest_of(text):
         ('"""What it is called."""', ""),
         ("math.pi * radius**2", "(math.pi\n        * radius ** 2)"),
         ("import math\n", "import math\n\n\n\n"),
+        ('label="Shape"', 'label="The shape"'),
+        ('label="Shape", ', ""),
+        ('f"radius is {radius}"', '"the radius is negative"'),
     ],
 )
-def test_layout_comments_and_docstrings_do_not_count(old, new):
+def test_layout_and_words_do_not_count(old, new):
     assert old in MODULE
     assert digest_of(MODULE.replace(old, new)) == digest_of(MODULE)
 
@@ -60,6 +67,10 @@ def test_layout_comments_and_docstrings_do_not_count(old, new):
         ("import math", "import cmath as math"),
         ("radius**2", "(radius or None) ** 2"),
         ('"disc"', '"circle"'),
+        ("criterion=True", "criterion=False"),
+        ("@metric(", "@table("),
+        ("ValueError", "TypeError"),
+        ('{radius}", SIDES)', '{radius}", 5)'),
         ('"""How many sides a square has."""', 'print("How many sides a square has.")'),
     ],
 )
@@ -82,8 +93,8 @@ def test_a_body_of_nothing_but_a_docstring_has_a_digest():
 @pytest.fixture
 def project(tmp_path):
     files = {
-        "scripts/__init__.py": "",
-        "scripts/main.py": """
+        "workflow_scripts/__init__.py": "",
+        "workflow_scripts/main.py": """
             import json
             from typing import TYPE_CHECKING
             from lib import direct
@@ -95,13 +106,15 @@ def project(tmp_path):
         """,
         "lib/__init__.py": "",
         "lib/direct.py": "from . import sibling\nfrom .package import deep",
-        "lib/sibling.py": "from numpy import array",
-        "lib/lazy.py": "",
-        "lib/only_types.py": "",
-        "lib/unrelated.py": "",
+        "lib/sibling.py": "from numpy import array\nfrom lib import pipe",
+        "lib/pipe.py": "PLUMBING = True\nimport lib.behind",
+        "lib/behind.py": "import scipy.special, json\nX = 1",
+        "lib/lazy.py": "X = 1",
+        "lib/only_types.py": "X = 1",
+        "lib/unrelated.py": "X = 1",
         "lib/package/__init__.py": "",
         "lib/package/module.py": "from ..cycle import function",
-        "lib/package/deep.py": "",
+        "lib/package/deep.py": "X = 1",
         "lib/cycle.py": "from lib.package.module import function",
         "table.yaml": "a: 1",
     }
@@ -111,37 +124,77 @@ def project(tmp_path):
     return tmp_path
 
 
-def test_closure_follows_every_import_that_can_run(project):
-    assert import_closure(project, "scripts/main.py") == (
-        "lib/__init__.py",
+def files_of(version):
+    return [line.partition("=")[0] for line in version]
+
+
+def test_every_import_that_can_run_counts_except_of_entry_points_plumbing_and_empty_modules(project):
+    assert files_of(code_version(project, "workflow_scripts/main.py", "table.yaml")) == [
+        "lib/behind.py",
         "lib/cycle.py",
         "lib/direct.py",
         "lib/lazy.py",
-        "lib/package/__init__.py",
         "lib/package/deep.py",
         "lib/package/module.py",
         "lib/sibling.py",
-        "scripts/main.py",
-    )
-
-
-def test_version_names_each_file_and_data_file_once(project):
-    version = code_version(project, "lib/direct.py", "table.yaml")
-    assert [line.partition("=")[0] for line in version] == [
-        "lib/__init__.py",
-        "lib/direct.py",
-        "lib/package/__init__.py",
-        "lib/package/deep.py",
-        "lib/sibling.py",
         "table.yaml",
     ]
-    assert version == tuple(sorted(version))
+    left_out = {"lib/__init__.py", "lib/package/__init__.py", "lib/pipe.py", "workflow_scripts/main.py"}
+    assert left_out < set(import_closure(project, "workflow_scripts/main.py"))
+
+
+def test_numerical_packages_count_by_their_version(project, monkeypatch):
+    monkeypatch.setattr(codehash, "_installed_version", {"numpy": "1.2+cpu"}.get)
+    assert package_versions(project, "workflow_scripts/main.py") == {"numpy": "1.2+cpu"}, "scipy is missing"
+    monkeypatch.setattr(codehash, "_installed_version", lambda _: "3")
+    assert package_versions(project, "workflow_scripts/main.py") == {"numpy": "3", "scipy": "3"}
+
+
+def test_params_have_released_versions_so_that_gpu_and_cpu_builds_are_one(monkeypatch):
+    monkeypatch.setattr(codehash, "_installed_version", {"torch": "2.13.0+cu130", "numpy": "2.4.6"}.get)
+    versions = [line for line in job_params("workflow_scripts/train.py") if "==" in line]
+    assert versions == ["numpy==2.4.6", "torch==2.13.0"]
+
+
+@pytest.mark.parametrize("path", ["lib/pipe.py", "workflow_scripts/main.py"])
+def test_what_does_not_count_may_not_compute(project, path):
+    text = (project / path).read_text("utf-8")
+    (project / path).write_text(f"import torch\n{text}", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=rf"{path} is an entry point or says PLUMBING = True, but imports torch"
+    ):
+        code_version(project, path)
+
+
+def test_no_module_that_does_not_count_computes():
+    modules = [path for name in ("focalcal", "workflow_scripts") for path in (ROOT / name).rglob("*.py")]
+    assert code_version(ROOT, *(path.relative_to(ROOT).as_posix() for path in modules))
+
+
+def test_in_the_rooms_of_science_only_these_modules_do_not_count():
+    # A module in this list changes no number, whatever is edited in it.
+    rooms = ("calibration", "data", "recovery", "reporting", "theory", "training")
+    marked = [
+        path.relative_to(ROOT / "focalcal").as_posix()
+        for room in rooms
+        for path in (ROOT / "focalcal" / room).rglob("*.py")
+        if "PLUMBING = True" in path.read_text("utf-8")
+    ]
+    assert sorted(marked) == [
+        "data/download.py",
+        "data/errors.py",
+        "data/fetch.py",
+        "data/packages.py",
+        "data/progress.py",
+        "training/models/catalogue.py",
+        "training/progress.py",
+    ]
 
 
 def test_version_does_not_depend_on_where_the_project_is(project, tmp_path_factory):
     copy = tmp_path_factory.mktemp("elsewhere") / "copy"
     shutil.copytree(project, copy)
-    assert code_version(copy, "scripts/main.py") == code_version(project, "scripts/main.py")
+    assert code_version(copy, "workflow_scripts/main.py") == code_version(project, "workflow_scripts/main.py")
 
 
 def test_data_file_counts_by_its_content(project):
@@ -149,60 +202,6 @@ def test_data_file_counts_by_its_content(project):
     (project / "table.yaml").write_text("a: 2", encoding="utf-8")
     after = code_version(project, "lib/lazy.py", "table.yaml")
     assert [new for old, new in zip(before, after, strict=True) if old != new] == [after[-1]]
-
-
-def test_train_reads_these_files_and_no_other():
-    # A file in this list retrains every model when its code changes: add one only if it can change a result.
-    assert import_closure(ROOT, "workflow_scripts/train.py") == (
-        "focalcal/__init__.py",
-        "focalcal/common/__init__.py",
-        "focalcal/common/checksums.py",
-        "focalcal/common/codehash.py",
-        "focalcal/common/constraints.py",
-        "focalcal/common/csv_rows.py",
-        "focalcal/common/declarations.py",
-        "focalcal/common/errors.py",
-        "focalcal/common/extensions.py",
-        "focalcal/common/io.py",
-        "focalcal/common/samples.py",
-        "focalcal/data/__init__.py",
-        "focalcal/data/normalisation.py",
-        "focalcal/data/prepared.py",
-        "focalcal/data/splits.py",
-        "focalcal/training/__init__.py",
-        "focalcal/training/adafocal.py",
-        "focalcal/training/batches.py",
-        "focalcal/training/catalogue.py",
-        "focalcal/training/checkpoint.py",
-        "focalcal/training/devices.py",
-        "focalcal/training/history.py",
-        "focalcal/training/loop.py",
-        "focalcal/training/losses.py",
-        "focalcal/training/mmce.py",
-        "focalcal/training/models/__init__.py",
-        "focalcal/training/models/build.py",
-        "focalcal/training/models/extension_models.py",
-        "focalcal/training/models/gp_cnn.py",
-        "focalcal/training/models/timm_models.py",
-        "focalcal/training/models/torchvision_models.py",
-        "focalcal/training/models/tree_lstm.py",
-        "focalcal/training/models/word_pools.py",
-        "focalcal/training/objective.py",
-        "focalcal/training/optimizers.py",
-        "focalcal/training/progress.py",
-        "focalcal/training/proper.py",
-        "focalcal/training/recipes.py",
-        "focalcal/training/residents.py",
-        "focalcal/training/text_batches.py",
-        "focalcal/training/torchvision_shim.py",
-        "focalcal/workflow/__init__.py",
-        "focalcal/workflow/environment.py",
-        "focalcal/workflow/provenance.py",
-        "workflow_scripts/__init__.py",
-        "workflow_scripts/entry.py",
-        "workflow_scripts/hand_over.py",
-        "workflow_scripts/train.py",
-    )
 
 
 def test_no_module_hides_an_import_from_the_digests():
@@ -214,6 +213,7 @@ def test_no_module_hides_an_import_from_the_digests():
         "focalcal/calibration/calibrators.py",
         "focalcal/calibration/metrics.py",
         "focalcal/reporting/products.py",
+        "focalcal/training/models/build.py",
         "focalcal/training/objective.py",
         "focalcal/workflow/warm_server.py",
     ]
@@ -221,5 +221,5 @@ def test_no_module_hides_an_import_from_the_digests():
 
 def test_a_module_loaded_by_name_counts_with_its_imports(project):
     alone = code_version(project, "lib/direct.py")
-    both = code_version(project, "lib/direct.py", "scripts/main.py")
-    assert set(both) == set(alone) | set(code_version(project, "scripts/main.py"))
+    both = code_version(project, "lib/direct.py", "workflow_scripts/main.py")
+    assert set(both) == set(alone) | set(code_version(project, "workflow_scripts/main.py"))

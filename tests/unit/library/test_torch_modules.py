@@ -152,7 +152,7 @@ def test_scheduled_and_adaptive_losses_follow_their_context():
         assert scheduled(logits, labels) == FocalLoss(gamma)(logits, labels)
     adaptive = make_loss("adafocal")
     before = adaptive(logits, labels)
-    adaptive.context.adafocal.update(torch.tensor(LOGITS) * 3, torch.tensor(LABELS))
+    adaptive.context.state.update(torch.tensor(LOGITS) * 3, torch.tensor(LABELS))
     assert adaptive(logits, labels) != before
 
 

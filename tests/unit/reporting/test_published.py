@@ -4,7 +4,8 @@ import pytest
 
 from focalcal.data.networks import find_network
 from focalcal.reporting.records import published
-from focalcal.training.catalogue import MODELS, parse_loss
+from focalcal.training.catalogue import parse_loss
+from focalcal.training.models.catalogue import MODELS
 
 K24_LOSSES = ["ce", "focal-1", "focal-3", "focal-7", "flsd-53", "adafocal"]
 K24_GAMMAS = {-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0}

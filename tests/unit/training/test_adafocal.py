@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from focalcal.training.adafocal import AdaFocal, equal_mass_gaps
+from focalcal.training.adafocal import AdaFocal
+from focalcal.training.confidence_bins import equal_mass_gaps
 from focalcal.training.recipes import AdaFocalSettings
 
 

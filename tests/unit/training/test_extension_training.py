@@ -8,6 +8,7 @@ from focalcal.training import catalogue, extension_losses
 from focalcal.training.appearance import loss_label, loss_styles
 from focalcal.training.catalogue import LOSSES, OWN_LOSSES, LossKind, parse_loss, training_gamma
 from focalcal.training.models import build, extension_models
+from focalcal.training.models.catalogue import MODELS, OWN_MODULE, ModelKind
 from focalcal.training.objective import TrainingObjective
 from focalcal.training.recipes import Recipe, recipe_from_dict
 from tests.project import merged_config
@@ -81,9 +82,8 @@ def use_model(monkeypatch):
 
     def used(function):
         monkeypatch.setattr(extension_models, "load_extension", lambda *_: function)
-        monkeypatch.setattr(catalogue, "OWN_MODELS", ("mine",))
-        monkeypatch.setitem(catalogue.MODELS, "mine", "own")
-        monkeypatch.setitem(catalogue._MODEL_INPUTS, "mine", ("features", "images"))
+        kind = ModelKind(OWN_MODULE, "own_model", "own", ("features", "images"), {"name": "mine"})
+        monkeypatch.setitem(MODELS, "mine", kind)
 
     return used
 

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from focalcal.training import losses
-from focalcal.training.adafocal import AdaFocal
+from focalcal.training.adafocal import AdaFocal, adafocal
 from focalcal.training.catalogue import LOSSES, parse_loss
 from focalcal.training.losses import LossContext
+from focalcal.training.mmce import mmce_penalty
 from focalcal.training.objective import TrainingObjective
 from focalcal.training.recipes import Recipe
 
@@ -227,7 +228,7 @@ def test_adafocal_uses_the_gamma_of_the_bin_of_the_true_class():
     state.edges = torch.tensor([0.3, 0.6])
     state.gammas = torch.tensor([4.0, -1.5, 0.5])
     probs = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]], dtype=torch.float64)
-    result = losses.adafocal(torch.log(probs), torch.zeros(3, dtype=torch.int64), LossContext(adafocal=state))
+    result = adafocal(torch.log(probs), torch.zeros(3, dtype=torch.int64), LossContext(state=state))
     expected = [scalar_focal(0.2, 4), -(1.5**1.5) * math.log(0.5), scalar_focal(0.9, 0.5)]
     assert result.tolist() == pytest.approx(expected, rel=1e-6)
 
@@ -261,10 +262,10 @@ def test_mmce_of_one_kind_of_samples():
     """All correct: the paper's sum over correct pairs remains; the released code returns 0."""
     logits = torch.log(torch.tensor([[0.9, 0.1], [0.9, 0.1]], dtype=torch.float64))
     labels = torch.tensor([0, 0])
-    assert losses.mmce_penalty(logits, labels, "paper").item() == pytest.approx(0.1, rel=1e-6)
-    assert losses.mmce_penalty(logits, labels, "authors").item() == pytest.approx(0.0, abs=1.1e-5)
+    assert mmce_penalty(logits, labels, "paper").item() == pytest.approx(0.1, rel=1e-6)
+    assert mmce_penalty(logits, labels, "authors").item() == pytest.approx(0.0, abs=1.1e-5)
     with pytest.raises(ValueError, match="variant must be paper or authors, not 'other'"):
-        losses.mmce_penalty(logits, labels, "other")
+        mmce_penalty(logits, labels, "other")
 
 
 def test_reduction_is_the_recipes_except_for_brier_which_is_a_mean():

@@ -5,8 +5,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from focalcal.common.errors import UserError
-from focalcal.training import catalogue
 from focalcal.training.models.build import build_model, last_linear
+from focalcal.training.models.catalogue import MODELS, find_model, model_file
 from focalcal.training.plan import DatasetSize, parameter_count
 
 
@@ -38,7 +38,7 @@ def test_tiny_imagenet_changes_only_the_classifier():
     assert trainable("resnet50", (3, 64, 64), 200) == 23_520_842 + (2048 + 1) * 190
 
 
-IMAGE_MODELS = [model for model in catalogue.MODELS if model not in {"gp-cnn", "tree-lstm"}]
+IMAGE_MODELS = [name for name, model in MODELS.items() if "images" in model.inputs]
 
 
 @pytest.mark.parametrize("model_id", [*IMAGE_MODELS, "timm:resnet18", "timm:vit_tiny_patch16_224"])
@@ -65,7 +65,7 @@ def test_perceptron_takes_features():
 
 
 def test_shortcut_without_parameters_keeps_every_second_pixel():
-    from focalcal.training.models.torchvision_models import PaddedShortcut  # noqa: PLC0415 (torchvision only here)
+    from focalcal.training.models.he_resnet import PaddedShortcut  # noqa: PLC0415 (torchvision only here)
 
     images = torch.arange(32.0).reshape(1, 2, 4, 4)
     result = PaddedShortcut(3, 2)(images)
@@ -107,6 +107,16 @@ def test_wrong_models_are_refused():
         UserError, match=r"model 'timm:resnet19': timm .* has no 'resnet19'; did you mean resnet18"
     ):
         build_model("timm:resnet19", (3, 32, 32), 10)
+
+
+def test_a_model_is_found_by_name_in_the_file_that_its_runs_depend_on():
+    assert model_file("resnet8") == model_file("resnet110") == "focalcal/training/models/he_resnet.py"
+    assert model_file("tree-lstm") == "focalcal/training/models/tree_lstm.py"
+    timm = "timm:vit_tiny_patch16_224.augreg_in21k"
+    assert find_model(timm).arguments == {"name": timm.removeprefix("timm:")}
+    for broken in ("resnet51", "timm:", "timm:../x", "timm:resnet18/x"):
+        with pytest.raises(UserError, match=f"unknown model '{broken}'; allowed: .*, mlp, .*timm:NAME"):
+            find_model(broken)
 
 
 def test_saved_values_are_counted_without_allocation():

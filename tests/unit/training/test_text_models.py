@@ -38,7 +38,7 @@ def test_parameters_of_the_tree_lstm():
 @pytest.mark.parametrize(
     ("model", "shape", "vocabulary", "message"),
     [
-        ("gp-cnn", (3, 8, 8), None, "takes tokens, but the dataset has images; allowed there: mlp, cnn"),
+        ("gp-cnn", (3, 8, 8), None, "takes tokens, but the dataset has images; allowed there: resnet50, "),
         ("tree-lstm", (9,), (5, 4), "takes trees, but the dataset has tokens; allowed there: gp-cnn"),
         ("mlp", (9, 4), (5, 4), "takes features or images, but the dataset has trees; allowed there: tree-"),
         ("timm:resnet18", (9,), (5, 4), "'timm:resnet18' takes images, but the dataset has tokens"),

@@ -1,16 +1,28 @@
-"""Networks for small images from torchvision's blocks: He's CIFAR ResNets, wide, bottleneck, DenseNet."""
-
-from functools import partial
+"""He's ResNets for small images, from torchvision's basic blocks."""
 
 from torch import Tensor, nn
 
 import focalcal.training.torchvision_shim  # noqa: F401 (must come before torchvision)
 
 # isort: split
-from torchvision.models.densenet import DenseNet
-from torchvision.models.resnet import BasicBlock, Bottleneck, ResNet
+from torchvision.models.resnet import BasicBlock
+
+from focalcal.training.models.catalogue import model
 
 HE_WIDTHS = (16, 32, 64)
+
+
+@model(id="resnet8", description="He's CIFAR ResNet-8 (basic blocks, 16-32-64)", arguments={"depth": 8})
+@model(id="resnet20", description="He's CIFAR ResNet-20", arguments={"depth": 20})
+@model(id="resnet44", description="He's CIFAR ResNet-44", arguments={"depth": 44})
+@model(
+    id="resnet110",
+    description="He's CIFAR ResNet-110, 1.7 million parameters",
+    arguments={"depth": 110},
+)
+def he_resnet(input_shape: tuple[int, ...], classes: int, depth: int) -> nn.Module:
+    """Return He's CIFAR ResNet of `depth` = 6 n + 2 layers."""
+    return ThreeStageResNet(input_shape[0], classes, (depth - 2) // 6)
 
 
 class ThreeStageResNet(nn.Module):
@@ -58,34 +70,6 @@ class PaddedShortcut(nn.Module):
         return nn.functional.pad(inputs, (0, 0, 0, 0, 0, self.new_channels))
 
 
-def he_resnet(depth: int, input_shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return He's CIFAR ResNet of `depth` = 6 n + 2 layers."""
-    return ThreeStageResNet(input_shape[0], classes, (depth - 2) // 6)
-
-
-def wide_resnet_26_10(input_shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return M20's WRN-26-10: He's ResNet-26, its stages ten times as wide, with projection shortcuts."""
-    return ThreeStageResNet(input_shape[0], classes, 4, (160, 320, 640), has_projections=True)
-
-
-def bottleneck_resnet(layers: list[int], input_shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return torchvision's bottleneck ResNet with a 3 x 3 stem of stride 1 and no max pooling."""
-    model = ResNet(Bottleneck, layers, num_classes=classes)
-    model.conv1 = nn.Conv2d(input_shape[0], 64, 3, padding=1, bias=False)
-    nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
-    model.maxpool = nn.Identity()
-    return model
-
-
-def densenet121(input_shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return DenseNet-121 whose stem is one 3 x 3 convolution of stride 1, without batch norm or pooling."""
-    model = DenseNet(growth_rate=32, block_config=(6, 12, 24, 16), num_init_features=64, num_classes=classes)
-    model.features.conv0 = nn.Conv2d(input_shape[0], 64, 3, padding=1, bias=False)
-    nn.init.kaiming_normal_(model.features.conv0.weight)
-    del model.features.norm0, model.features.relu0, model.features.pool0
-    return model
-
-
 def _stage(width: int, next_width: int, stride: int, blocks: int, *, has_projections: bool) -> nn.Sequential:
     shortcut = None
     if stride != 1 or width != next_width:
@@ -96,12 +80,3 @@ def _stage(width: int, next_width: int, stride: int, blocks: int, *, has_project
         )
     first = BasicBlock(width, next_width, stride, shortcut)
     return nn.Sequential(first, *(BasicBlock(next_width, next_width) for _ in range(blocks - 1)))
-
-
-BUILDERS = {
-    **{f"resnet{depth}": partial(he_resnet, depth) for depth in (8, 20, 44, 110)},
-    "resnet50": partial(bottleneck_resnet, [3, 4, 6, 3]),
-    "resnet110-bottleneck": partial(bottleneck_resnet, [3, 4, 26, 3]),
-    "wrn-26-10": wide_resnet_26_10,
-    "densenet121": densenet121,
-}
