@@ -49,7 +49,8 @@ from bench.calibration import network_like
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.run import calibrate
 with open("config.yaml", encoding="utf-8") as source:
-    spec = yaml.safe_load(source)["calibration"]
+    config = yaml.safe_load(source)
+spec = config["calibration"] | {{"resamples": config["report"]["resamples"]}}
 spec["run"] = {{"dataset": "made", "model": "made", "loss": "focal-2", "seed": 1, "gamma": 2.0}}
 spec["temperatures"]["step"] = {step}
 logits = RunLogits(*(Split(*network_like({samples}, {classes}, seed)) for seed in (0, 1)))

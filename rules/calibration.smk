@@ -2,13 +2,14 @@
 
 
 rule calibrate:
-    """Fit every calibrator on validation logits, score it on both splits, keep the whole search surface."""
+    """Fit every calibrator on validation logits, score it on both splits, compare it with TS and FTS on test samples."""
     input:
         logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
     output:
         metrics="results/calibration/{dataset}/{model}/{loss}/seed{seed}/metrics.csv",
         fits="results/calibration/{dataset}/{model}/{loss}/seed{seed}/fits.json",
         surfaces="results/calibration/{dataset}/{model}/{loss}/seed{seed}/surfaces.npz",
+        diagnostics="results/calibration/{dataset}/{model}/{loss}/seed{seed}/diagnostics.json",
     log:
         "logs/calibrate/{dataset}/{model}/{loss}/seed{seed}.log",
     benchmark:
@@ -28,6 +29,7 @@ rule calibrate:
         " --metrics {output.metrics:q}"
         " --fits {output.fits:q}"
         " --surfaces {output.surfaces:q}"
+        " --diagnostics {output.diagnostics:q}"
         " > {log:q} 2>&1"
 
 

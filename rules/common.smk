@@ -133,11 +133,6 @@ def recommendation_spec(wildcards):
     return spec_text(GRID.recommendation_spec(run_of(wildcards)))
 
 
-def recovery_spec(wildcards):
-    """Return everything that determines one run's posterior recovery, besides its input files and code."""
-    return spec_text(GRID.recovery_spec(run_of(wildcards)))
-
-
 def human_spec(wildcards):
     """Return everything that determines the human labels of a dataset."""
     return spec_text(GRID.human_spec(wildcards.dataset))
@@ -157,11 +152,6 @@ def human_labels(wildcards):
 def theory_spec(rule):
     """Return the settings that one rule of the theory stage reads."""
     return spec_text(job_settings(config["theory"], rule))
-
-
-def report_spec(*keys):
-    """Return these settings of the section `report`, defaults filled in."""
-    return spec_text(GRID.report_settings(*keys))
 
 
 def package_files(pattern):
@@ -212,8 +202,23 @@ def model_inputs(chosen):
     return files
 
 
+def runs_files(pattern):
+    """Return a function of wildcards: a file of each run of one dataset and model."""
+
+    def files(wildcards):
+        runs = GRID.runs_of(wildcards.dataset, wildcards.model)
+        return [pattern.format(run=run.path) for run in runs]
+
+    return files
+
+
 # The specs below grow with the number of runs. `printf`, a part of the shell, writes them to standard input,
 # since a program takes no argument of more than 128 KiB.
+
+
+def recovery_spec(wildcards):
+    """Return everything that determines the recovery of one dataset and model, besides its input files and code."""
+    return spec_text(GRID.recovery_spec(wildcards.dataset, wildcards.model))
 
 
 def runs_spec(wildcards):

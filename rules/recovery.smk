@@ -25,27 +25,29 @@ rule recovery_human:
 
 
 rule recover:
-    """Compare recovered, calibrated and raw predictions of one run with the posterior, true or human."""
+    """Compare recovered, calibrated and raw predictions of one dataset and model with the posterior, true or human."""
     input:
-        logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
-        fits="results/calibration/{dataset}/{model}/{loss}/seed{seed}/fits.json",
+        logits=runs_files("results/runs/{run}/logits.npz"),
+        fits=runs_files("results/calibration/{run}/fits.json"),
         human=human_labels,
     output:
-        metrics="results/recovery/{dataset}/{model}/{loss}/seed{seed}/metrics.csv",
-        record="results/recovery/{dataset}/{model}/{loss}/seed{seed}/recovery.json",
+        metrics="results/recovery/{dataset}/{model}/metrics.csv",
+        record="results/recovery/{dataset}/{model}/recovery.json",
     log:
-        "logs/recover/{dataset}/{model}/{loss}/seed{seed}.log",
+        "logs/recover/{dataset}/{model}.log",
+    benchmark:
+        "results/benchmarks/recover/{dataset}/{model}.tsv"
     conda:
         "../envs/calibration.yaml"
     resources:
         mem_mb=growing(2000),
-        runtime=growing(30),
+        runtime=growing(60),
     params:
         *code_version("workflow_scripts/recover.py"),
         spec=recovery_spec,
     shell:
-        "python -m workflow_scripts.recover"
-        " --spec {params.spec:q}"
+        "printf %s {params.spec:q} | python -m workflow_scripts.recover"
+        " --spec -"
         " --logits {input.logits:q}"
         " --fits {input.fits:q}"
         " --human {input.human:q}"
@@ -57,5 +59,5 @@ rule recover:
 rule recover_all:
     """Posterior recovery of all runs, with its figures."""
     input:
-        collect("results/recovery/{run}/metrics.csv", run=GRID.paths),
+        collect("results/recovery/{pair}/metrics.csv", pair=LAYOUT.dataset_models),
         LAYOUT.files(LAYOUT.products("figure", stage="recovery")),

@@ -29,8 +29,8 @@ rule aggregate:
             file=["metrics.csv", "fits.json"],
         ),
         recovery=collect(
-            "results/recovery/{run}/{file}",
-            run=GRID.paths,
+            "results/recovery/{pair}/{file}",
+            pair=LAYOUT.dataset_models,
             file=["metrics.csv", "recovery.json"],
         ),
         data=collect("results/data/{dataset}.json", dataset=GRID.datasets),
@@ -55,34 +55,6 @@ rule aggregate:
         " --results results"
         " --metrics {output.metrics:q}"
         " --runs {output.runs:q}"
-        " > {log:q} 2>&1"
-
-
-rule diagnose:
-    """Reduce one run to what figures and statistics need: reliability bins, ECE against T, intervals."""
-    input:
-        logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
-        fits="results/calibration/{dataset}/{model}/{loss}/seed{seed}/fits.json",
-    output:
-        diagnostics="results/diagnostics/{dataset}/{model}/{loss}/seed{seed}.json",
-    log:
-        "logs/diagnose/{dataset}/{model}/{loss}/seed{seed}.log",
-    benchmark:
-        "results/benchmarks/diagnose/{dataset}/{model}/{loss}/seed{seed}.tsv"
-    conda:
-        "../envs/calibration.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
-    params:
-        *code_version("workflow_scripts/diagnose.py", *CALIBRATORS),
-        spec=report_spec("criterion", "resamples"),
-    shell:
-        "python -m workflow_scripts.diagnose"
-        " --spec {params.spec:q}"
-        " --logits {input.logits:q}"
-        " --fits {input.fits:q}"
-        " --output {output.diagnostics:q}"
         " > {log:q} 2>&1"
 
 
@@ -405,7 +377,9 @@ rule report:
         ),
         metrics="results/tables/metrics.csv",
         runs="results/tables/runs.csv",
-        diagnostics=collect("results/diagnostics/{run}.json", run=GRID.paths),
+        diagnostics=collect(
+            "results/calibration/{run}/diagnostics.json", run=GRID.paths
+        ),
         claims=LEDGER,
         evidence=(
             [*rules.claims.input.evidence, "results/theory/linear_model.csv"]

@@ -1,4 +1,4 @@
-"""Compare recovered, calibrated and raw predictions of one run with the posterior, true or human."""
+"""Compare recovered, calibrated and raw predictions of one dataset and model with the posterior."""
 
 from workflow_scripts.entry import spec_argument, start
 
@@ -16,26 +16,31 @@ from focalcal.workflow.provenance import made_by
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write one run's recovery metrics and record."""
+    """Write the recovery metrics and records of these runs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    spec_argument(parser, "run, bins")
-    parser.add_argument("--logits", required=True, type=Path, help="the run's logits, .npz")
-    parser.add_argument("--fits", required=True, type=Path, help="the run's calibration fits, .json")
+    spec_argument(parser, "runs, bins")
+    parser.add_argument("--logits", nargs="+", required=True, type=Path, help="the logits of each run, .npz")
+    parser.add_argument(
+        "--fits", nargs="+", required=True, type=Path, help="the calibration fits of each run, .json"
+    )
     parser.add_argument("--human", nargs="?", type=Path, help="human labels of the test samples, .npz")
     parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics to write, .csv")
-    parser.add_argument(
-        "--record", required=True, type=Path, help="all of the run's recovery to write, .json"
-    )
+    parser.add_argument("--record", required=True, type=Path, help="all of the recovery to write, .json")
     arguments = parser.parse_args(argv)
-    logits = read_logits(arguments.logits)
-    human = None
-    if arguments.human is not None:
-        human = read_human_labels(arguments.human, logits.test.labels, logits.test.logits.shape[1])
-    fits = read_json(arguments.fits)
-    result = recover(logits, arguments.spec["run"], fits, arguments.spec["bins"], human)
-    write_rows(arguments.metrics, result.rows, COLUMNS)
+    rows, records = [], []
+    for run, logits_file, fits_file in zip(
+        arguments.spec["runs"], arguments.logits, arguments.fits, strict=True
+    ):
+        logits = read_logits(logits_file)
+        human = None
+        if arguments.human is not None:
+            human = read_human_labels(arguments.human, logits.test.labels, logits.test.logits.shape[1])
+        result = recover(logits, run, read_json(fits_file), arguments.spec["bins"], human)
+        rows += result.rows
+        records.append(result.record)
+    write_rows(arguments.metrics, rows, COLUMNS)
     origin = made_by(arguments.spec, "workflow_scripts/recover.py")
-    write_json(arguments.record, {**result.record, **origin})
+    write_json(arguments.record, {"runs": records, **origin})
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ from focalcal.theory.psi import log_psi
 
 IDENTITY = {"gamma": 0.0, "temperature": 1.0}
 """Parameters of the focal map that leave the softmax of the logits as it is."""
+AS_TRAINED = {"method": "none", "criterion": None, "parameters": IDENTITY}
+"""Record of the model as it is, which `load_calibrator` restores."""
 
 
 @dataclass(frozen=True)

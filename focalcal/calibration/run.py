@@ -1,4 +1,4 @@
-"""All calibration methods and criteria of one run: tidy metric rows, fits, search surfaces."""
+"""All calibration methods and criteria of one run: metric rows, fits, search surfaces, diagnostics."""
 
 import os
 from collections.abc import Mapping
@@ -8,9 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.calibrators import Calibrator, Context, FocalMap, calibrator_class
+from focalcal.calibration.calibrators import (
+    AS_TRAINED,
+    Calibrator,
+    Context,
+    FocalMap,
+    calibrator_class,
+    load_calibrator,
+)
 from focalcal.calibration.catalogue import METHODS, METRICS
-from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.diagnostics import (
+    FitKey,
+    ReducedPredictions,
+    diagnose,
+    ece_curve,
+    reduce_predictions,
+)
+from focalcal.calibration.logits_io import RunLogits
 from focalcal.calibration.metrics import metric_value
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.predictions import Predictions
@@ -18,6 +32,9 @@ from focalcal.calibration.search import NoMinimumError, temperature_grid
 from focalcal.calibration.tidy import COLUMNS, score_rows
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import atomic_output, write_json
+
+Evaluation = tuple[dict[str, dict[str, float]], ReducedPredictions]
+"""Scores of one fit by split and metric, and what is kept of its test predictions."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +47,19 @@ class Calibration:
     """What was fitted, how well and at what cost, and which methods do not apply and why."""
     surfaces: dict[str, NDArray]
     """`gammas` (g,), `temperatures` (t,) and each criterion on the validation split, float64 (g, t)."""
+    diagnostics: dict[str, Any]
+    """On the test split: `diagnostics.diagnose` of all fits, and `curve`, ECE against temperature."""
 
 
 def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
-    """Return metrics, fits and surfaces of every method and criterion of a calibration job's `spec`."""
+    """Return all that is computed from the logits of a run and the fits of a calibration job's `spec`."""
     run, context = spec["run"], context_of(spec)
     objective = Objective(logits.val.logits, logits.val.labels, context.bins, context.adaece)
     surfaces = validation_surfaces(objective, context)
-    scorer = _Scorer(logits, context)
+    evaluator = _Evaluator(logits, context)
     rows: list[dict[str, Any]] = []
     fits: list[dict[str, Any]] = []
+    reduced: dict[FitKey, ReducedPredictions] = {}
     skipped: list[dict[str, str]] = []
     for method in spec["methods"]:
         reason = why_not_applicable(method, run, logits.val.logits.shape[1])
@@ -54,7 +74,7 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
             except NoMinimumError as error:
                 skipped.append({"method": method, "reason": f"no fit was found: {error}"})
                 continue
-            scores = scorer.all_metrics(calibrator)
+            scores, reduced[method, criterion] = evaluator.evaluate(calibrator, METHODS[method].shown)
             for split, values in scores.items():
                 rows.extend(score_rows(run, fit, split, values))
             if fit["validation_score"] is None:
@@ -64,7 +84,13 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
                 fit["test_score"] = calibrator.score(logits.test.logits, logits.test.labels)
             fits.append(fit)
     record = {"run": dict(run), "fits": fits, "not_applicable": skipped}
-    return Calibration(rows, record, surfaces)
+    diagnostics = {
+        "run": dict(run),
+        "bins": context.bins,
+        **diagnose(reduced, evaluator.as_trained.losses, spec["resamples"]),
+        "curve": ece_curve(logits.test, context.temperatures, context.bins),
+    }
+    return Calibration(rows, record, surfaces, diagnostics)
 
 
 def why_not_applicable(method: str, run: Mapping[str, Any], classes: int) -> str:
@@ -105,38 +131,49 @@ def write_calibration(
     metrics_path: str | os.PathLike[str],
     fits_path: str | os.PathLike[str],
     surfaces_path: str | os.PathLike[str],
+    diagnostics_path: str | os.PathLike[str],
 ) -> None:
-    """Write the three files, each atomically, with the same bytes for the same result.
+    """Write the four files, each atomically, with the same bytes for the same result.
 
     `origin` records in fits.json by which settings and code they were made.
     """
     write_rows(metrics_path, result.rows, COLUMNS)
     write_json(fits_path, {**result.fits, **origin})
+    write_json(diagnostics_path, result.diagnostics)
     with atomic_output(surfaces_path) as partial:
         np.savez_compressed(partial, **result.surfaces)
 
 
-class _Scorer:
-    """Every metric of calibrators on both splits; focal maps of equal gamma and temperature share them."""
+class _Evaluator:
+    """Predicts with one fit after the other, once on each split; equal focal maps share the result.
+
+    Only what predictions are reduced to is kept: those of all fits would not fit into memory for a thousand
+    classes.
+    """
 
     def __init__(self, logits: RunLogits, context: Context) -> None:
-        self._splits = {"val": logits.val, "test": logits.test}
+        self._splits = vars(logits)
         self._context = context
-        self._of_focal_maps: dict[tuple[float, float], dict[str, dict[str, float]]] = {}
+        self._of_focal_maps: dict[tuple[float, float, bool], Evaluation] = {}
+        _, self.as_trained = self.evaluate(load_calibrator(AS_TRAINED), METHODS["none"].shown)
 
-    def all_metrics(self, calibrator: Calibrator) -> dict[str, dict[str, float]]:
-        """Return for each split every metric of the catalogue, NaN where it is undefined."""
+    def evaluate(self, calibrator: Calibrator, compared: bool) -> Evaluation:
+        """Return every metric of the catalogue by split, NaN where undefined, and reduced test predictions.
+
+        `compared` says whether these include what paired comparisons need.
+        """
         if type(calibrator).predict_log_proba is not FocalMap.predict_log_proba:
-            return self._scores(calibrator)
-        key = (calibrator.gamma_, calibrator.temperature_)
+            return self._evaluation(calibrator, compared)
+        key = (calibrator.gamma_, calibrator.temperature_, compared)
         if key not in self._of_focal_maps:
-            self._of_focal_maps[key] = self._scores(calibrator)
+            self._of_focal_maps[key] = self._evaluation(calibrator, compared)
         return self._of_focal_maps[key]
 
-    def _scores(self, calibrator: Calibrator) -> dict[str, dict[str, float]]:
-        return {name: self._metrics(calibrator, split) for name, split in self._splits.items()}
-
-    def _metrics(self, calibrator: Calibrator, split: Split) -> dict[str, float]:
-        predictions = Predictions.from_logs(calibrator.predict_log_proba(split.logits), split.labels)
+    def _evaluation(self, calibrator: Calibrator, compared: bool) -> Evaluation:
         bins, variant = self._context.bins, self._context.adaece
-        return {name: metric_value(name, predictions, bins, variant) for name in METRICS}
+        scores = {}
+        for name, split in self._splits.items():
+            predictions = Predictions.from_logs(calibrator.predict_log_proba(split.logits), split.labels)
+            scores[name] = {metric: metric_value(metric, predictions, bins, variant) for metric in METRICS}
+        # The test split comes last.
+        return scores, reduce_predictions(predictions, bins, compared=compared)

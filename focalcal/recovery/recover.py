@@ -1,8 +1,8 @@
 """Posterior recovery of one run (C21): how good raw, temperature-scaled and recovered predictions are.
 
 Distances are to the true class posterior if it is known, and to human label distributions if they are given.
-Nothing is fitted here: temperatures come from the run's calibration, and the gamma of Psi is the one that the
-model was trained with. If that is not known, Psi does not apply.
+Nothing is fitted here: every calibrator is one that the run's calibration fitted and saved. Its parameters
+are a few numbers, while its predictions for 25,000 samples of a thousand classes would take 200 MB.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import metrics
 from focalcal.calibration.binning import reliability_bins
-from focalcal.calibration.calibrators import IDENTITY, load_calibrator
+from focalcal.calibration.calibrators import AS_TRAINED, load_calibrator
+from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.tidy import score_rows
@@ -26,11 +27,15 @@ ROW_SUM_TOLERANCE = 1e-6
 REGIONS = ("under", "over", "ambiguous")
 LARGEST_DEVIATION = 8.0
 """In standard errors: labels drawn from their posterior deviate further once in 10^14 files."""
-RAW = {"method": "none", "criterion": None, "parameters": IDENTITY}
-FITTED = {key[0]: key for key in (("none", None), ("ts", "nll"), ("fts", "nll"), ("ts-focal", "focal"))}
-"""Methods of C21's comparison whose parameters the calibration stage fits, with method and criterion."""
-RECOVERED = {"psi": ("none", None), "ts-focal-psi": ("ts-focal", "focal")}
-"""Methods that end with Psi at the training gamma, with the fit whose temperature comes first."""
+COMPARED = {
+    "none": None,
+    "ts": "nll",
+    "fts": "nll",
+    "ts-focal": "focal",
+    "psi": None,
+    "ts-focal-psi": "focal",
+}
+"""Calibrators of C21's comparison, each with the criterion that it was fitted by."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def recover(
     """
     for name, split in (("val", logits.val), ("test", logits.test)):
         check_posterior(split, f"run {run['dataset']}/{run['model']}/{run['loss']}: {name}_posterior")
-    applied, skipped = applicable_fits(run, fits)
+    applied, skipped = compared_fits(fits)
     rows: list[dict[str, Any]] = []
     described = []
     for fit in applied:
@@ -78,7 +83,7 @@ def recover(
         described.append({**fit, "scores": scores, "reliability": reliability})
     if run["gamma"] is not None and run["gamma"] > 0:
         shares = diagnose(logits.test.logits, run["gamma"], logits.test.posterior)
-        rows.extend(score_rows(run, RAW, "test", shares))
+        rows.extend(score_rows(run, AS_TRAINED, "test", shares))
     record = {
         "run": dict(run),
         "bins": bins,
@@ -89,27 +94,21 @@ def recover(
     return RecoveryResult(rows, record)
 
 
-def applicable_fits(
-    run: Mapping[str, Any], fits: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Return method, criterion and parameters of what applies, and method and reason of what does not."""
-    stored = {(fit["method"], fit["criterion"]): {key: fit[key] for key in RAW} for fit in fits["fits"]}
-    stored[RAW["method"], RAW["criterion"]] = RAW
+def compared_fits(fits: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """Return method, criterion and parameters of what is compared, and why others are missing."""
+    stored = {
+        (fit["method"], fit["criterion"]): {key: fit[key] for key in AS_TRAINED} for fit in fits["fits"]
+    }
     # The calibration stage says why it did not fit a method that the configuration asks for.
     reasons = {entry["method"]: entry["reason"] for entry in fits.get("not_applicable", ())}
-    applied, skipped = [], []
-    for method, key in (FITTED | RECOVERED).items():
-        if method in RECOVERED and run["gamma"] is None:
-            reason = f"Psi does not apply: loss {run['loss']!r} is not focal loss of one known gamma"
-            skipped.append({"method": method, "reason": reason})
-        elif key not in stored:
-            missing = f"calibration.methods lacks {key[0]!r} or calibration.criteria lacks {key[1]!r}"
-            skipped.append({"method": method, "reason": reasons.get(key[0], missing)})
-        else:
-            gamma = {"gamma": float(run["gamma"])} if method in RECOVERED else {}
-            parameters = stored[key]["parameters"] | gamma
-            applied.append({**stored[key], "method": method, "parameters": parameters})
-    return applied, skipped
+    skipped = []
+    for method, criterion in COMPARED.items():
+        if (method, criterion) not in stored:
+            missing = f"calibration.methods lacks {method!r}"
+            if METHODS[method].criteria is None:
+                missing += f" or calibration.criteria lacks {criterion!r}"
+            skipped.append({"method": method, "reason": reasons.get(method, missing)})
+    return [stored[key] for key in COMPARED.items() if key in stored], skipped
 
 
 def check_posterior(split: Split, name: str) -> None:

@@ -31,10 +31,10 @@ chart = declare
 INPUTS = {
     "metrics": "results/tables/metrics.csv",
     "runs": "results/tables/runs.csv",
-    "diagnostics": "results/diagnostics/{run}.json",
+    "diagnostics": "results/calibration/{run}/diagnostics.json",
     "fits": "results/calibration/{run}/fits.json",
     "surfaces": "results/calibration/{run}/surfaces.npz",
-    "recovery": "results/recovery/{run}/recovery.json",
+    "recovery": "results/recovery/{dataset}/{model}/recovery.json",
     "recommended": "results/recommended/{run}.json",
     "logits": "results/runs/{run}/logits.npz",
     "histories": "results/runs/{trained_run}/history.csv",
@@ -249,6 +249,7 @@ class Layout:
         values = {
             "{run}": [run.path for run in runs],
             "{trained_run}": [run.path for run in runs if run.imported is None],
+            "{dataset}/{model}": sorted({f"{run.dataset}/{run.model}" for run in runs}),
             "{dataset}": sorted({run.dataset for run in runs} & set(self._specs)),
         }
         for field, found in values.items():

@@ -89,6 +89,10 @@ class Grid:
         except KeyError:
             raise UserError(f"{path} is not a run of this configuration; add it to 'runs'") from None
 
+    def runs_of(self, dataset: str, model: str) -> list[Run]:
+        """Return the runs of one dataset and model."""
+        return [run for run in self if (run.dataset, run.model) == (dataset, model)]
+
     def constraint(self, wildcard: str) -> str:
         """Return a regular expression that matches exactly the values of one wildcard."""
         return _alternatives(getattr(run, wildcard) for run in self)
@@ -124,7 +128,8 @@ class Grid:
         """Return the spec of one run's calibration."""
         section = self._config["calibration"]
         own = _own_code(extension_digests(section["methods"], METRICS, self._root))
-        return {"run": run.spec_with_gamma, **section, **own}
+        resamples = self.report_settings("resamples")
+        return {"run": run.spec_with_gamma, **section, **resamples, **own}
 
     def recommendation_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's recommendation, which is always by log-loss."""
@@ -132,9 +137,13 @@ class Grid:
         own = _own_code(extension_digests(section["methods"], (), self._root))
         return {"run": run.spec_with_gamma, **section, **own}
 
-    def recovery_spec(self, run: Run) -> dict[str, Any]:
-        """Return the spec of one run's posterior recovery; human labels are an input file of its job."""
-        return {"run": run.spec_with_gamma, "bins": self._config["recovery"]["bins"]}
+    def recovery_spec(self, dataset: str, model: str) -> dict[str, Any]:
+        """Return the spec of the posterior recovery of one dataset and model.
+
+        Human labels are an input file of its job.
+        """
+        runs = [run.spec_with_gamma for run in self.runs_of(dataset, model)]
+        return {"runs": runs, "bins": self._config["recovery"]["bins"]}
 
     def human_spec(self, dataset: str) -> dict[str, Any]:
         """Return the spec of one dataset's human labels; those of a variant are those of its base."""
@@ -152,8 +161,9 @@ class Grid:
         return {key: settings[key] for key in keys}
 
     def runs_spec(self) -> dict[str, Any]:
-        """Return the sections that define the runs, from which `Grid` makes an equal grid."""
-        return {name: self._config[name] for name in RUN_SECTIONS if name in self._config}
+        """Return what defines the runs, from which `Grid` makes an equal grid."""
+        sections = {name: self._config[name] for name in RUN_SECTIONS if name in self._config}
+        return {**sections, "report": self.report_settings("resamples")}
 
 
 def build_grid(config: Mapping[str, Any], root: Path, *, read_own_files: bool = False) -> Grid:

@@ -20,9 +20,10 @@ RUN, OTHER = "gauss-3/mlp/ce/seed1", "gauss-3/mlp/focal-2/seed2"
 OF_ONE_RUN = (
     *("runs/{}/weights.safetensors", "runs/{}/logits.npz", "runs/{}/run.json", "runs/{}/history.csv"),
     *("calibration/{}/metrics.csv", "calibration/{}/fits.json", "calibration/{}/surfaces.npz"),
-    *("recovery/{}/metrics.csv", "recovery/{}/recovery.json", "diagnostics/{}.json"),
+    "calibration/{}/diagnostics.json",
 )
 OF_ALL_RUNS = (
+    *("recovery/gauss-3/mlp/metrics.csv", "recovery/gauss-3/mlp/recovery.json"),
     *("data/gauss-3.npz", "data/gauss-3.json", "theory/matching.csv"),
     *("tables/metrics.csv", "tables/runs.csv"),
 )
@@ -31,7 +32,7 @@ IN_THE_REPORT = (
     f"recommended/{RUN}.json",
 )
 ENTRY_POINTS = (
-    *("train", "dump_logits", "calibrate", "recover", "diagnose", "inspect_data", "aggregate", "products"),
+    *("train", "dump_logits", "calibrate", "recover", "inspect_data", "aggregate", "products"),
     *("experiment_checks", "claims", "report"),
 )
 

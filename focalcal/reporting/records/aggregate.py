@@ -24,18 +24,19 @@ RUN_COLUMNS = (
     *("imported", "published", "train_error", "bins", "recovery_bins", "temperature_grid", "gamma_grid"),
 )
 """What a run is, how it ended and where it ran; then what decides whether a paper's statement is about it."""
-STAGES = ("calibration", "recovery")
+CALIBRATION, RECOVERY = "calibration/{run.path}/metrics.csv", "recovery/{run.dataset}/{run.model}/metrics.csv"
+"""The metrics of one run, and of all runs of one dataset and model, below the results folder."""
 RECORDS = {
     "fetch_data": "data/{run.dataset}.json",
     "train": "runs/{run.path}/run.json",
     "import_logits": "runs/{run.path}/run.json",
     "calibrate": "calibration/{run.path}/fits.json",
-    "recover": "recovery/{run.path}/recovery.json",
+    "recover": "recovery/{run.dataset}/{run.model}/recovery.json",
 }
 """The record that each rule writes for a run, below the results folder."""
 FILES = (
     *(RECORDS[rule] for rule in ("train", "calibrate", "recover")),
-    *(f"{stage}/{{run.path}}/metrics.csv" for stage in STAGES),
+    *(CALIBRATION, RECOVERY),
 )
 """What the tables are made from, below the results folder."""
 MOST_SHOWN = 5
@@ -44,8 +45,10 @@ Records = dict[Run, dict[str, Any]]
 
 
 class _JobRecord(NamedTuple):
-    """The record of one job of a run, and what it should say."""
+    """The record of one job, and what it should say."""
 
+    subject: str
+    """What it is about: a run, or a dataset and model."""
     rule: str
     noun: str
     content: dict[str, Any]
@@ -58,9 +61,13 @@ def read_records(grid: Grid, results: Path) -> Records:
     """Return each run's record in the grid's order; a UserError names the runs that are stale."""
     records = {run: read_json(results / RECORDS["train"].format(run=run)) for run in grid}
     jobs = [(run, job) for run in grid for job in _job_records(run, records[run], grid, results)]
-    stale = [(run, *found) for run, job in jobs for found in _staleness(run, job, results)]
+    first_runs: dict[tuple[str, str], Run] = {}
+    for run in grid:
+        first_runs.setdefault((run.dataset, run.model), run)
+    jobs += [(run, _recovery_record(run, grid, results)) for run in first_runs.values()]
+    stale = [(run, job.subject, *found) for run, job in jobs for found in _staleness(run, job, results)]
     if stale:
-        reasons = [f"{run.path}: {reason}" for run, _, reason in stale]
+        reasons = [f"{subject}: {reason}" for _, subject, _, reason in stale]
         again = _to_make_again(stale, Counter(job.rule for _, job in jobs), results)
         raise UserError(
             f"stale runs, made by another configuration or other code ({_first_of(reasons, '; ')}); allowed: "
@@ -73,19 +80,24 @@ def read_records(grid: Grid, results: Path) -> Records:
 
 def write_metrics(records: Records, results: Path, path: Path) -> None:
     """Write the rows of all succeeded runs and stages, one header above them."""
+    recovered: dict[str, list[str]] = {}
+    for file in dict.fromkeys(RECOVERY.format(run=run) for run in records):
+        for line in _metric_lines(results / file):
+            dataset, model, loss, seed, _ = line.split(",", 4)
+            recovered.setdefault(f"{dataset}/{model}/{loss}/seed{seed}", []).append(line)
     with atomic_output(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as target:
         target.write(f"{METRIC_HEADER}\n")
         for run, content in records.items():
             if content["status"] == "ok":
-                for stage in STAGES:
-                    target.writelines(_metric_lines(results / stage / run.path / "metrics.csv"))
+                target.writelines(_metric_lines(results / CALIBRATION.format(run=run)))
+                target.writelines(recovered.get(run.path, ()))
 
 
 def write_runs(grid: Grid, records: Records, path: Path) -> None:
     """Write one row per run, failed ones included: what it is, how it ended, where it ran."""
     rows = []
     for run, content in records.items():
-        calibration, recovery = grid.calibration_spec(run), grid.recovery_spec(run)
+        calibration, recovery = grid.calibration_spec(run), grid.recovery_spec(run.dataset, run.model)
         temperatures = [calibration["temperatures"][name] for name in ("start", "stop", "step")]
         found = {
             **content["provenance"],
@@ -120,14 +132,19 @@ def _job_records(run: Run, content: dict[str, Any], grid: Grid, results: Path) -
     """Yield the records of the jobs whose numbers enter the tables, in the order they are made."""
     if run.imported is None:
         modules = (loss_file(run.loss), model_file(run.model))
-        yield _JobRecord("train", "training", content, grid.training_spec(run), modules)
+        yield _JobRecord(run.path, "train", "training", content, grid.training_spec(run), modules)
     else:
-        yield _JobRecord("import_logits", "import", content, grid.import_spec(run))
+        yield _JobRecord(run.path, "import_logits", "import", content, grid.import_spec(run))
     fits = read_json(results / RECORDS["calibrate"].format(run=run))
     spec = grid.calibration_spec(run)
-    yield _JobRecord("calibrate", "calibration", fits, spec, declaring_files(spec["methods"]))
-    recovery = read_json(results / RECORDS["recover"].format(run=run))
-    yield _JobRecord("recover", "recovery", recovery, grid.recovery_spec(run))
+    yield _JobRecord(run.path, "calibrate", "calibration", fits, spec, declaring_files(spec["methods"]))
+
+
+def _recovery_record(run: Run, grid: Grid, results: Path) -> _JobRecord:
+    """Return the record of the recovery of a run's dataset and model."""
+    content = read_json(results / RECORDS["recover"].format(run=run))
+    spec = grid.recovery_spec(run.dataset, run.model)
+    return _JobRecord(f"{run.dataset}/{run.model}", "recover", "recovery", content, spec)
 
 
 def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[tuple[Sequence[str], str]]:
@@ -148,11 +165,11 @@ def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[tuple[Seque
 
 
 def _to_make_again(
-    stale: Sequence[tuple[Run, Sequence[str], str]], jobs: Mapping[str, int], results: Path
+    stale: Sequence[tuple[Run, str, Sequence[str], str]], jobs: Mapping[str, int], results: Path
 ) -> list[str]:
     """Return what to make again: a rule if all of its jobs are stale, else the records of those that are."""
     files: dict[str, dict[str, None]] = {}
-    for run, rules, _ in stale:
+    for run, _, rules, _ in stale:
         for rule in rules:
             files.setdefault(rule, {})[str(results / RECORDS[rule].format(run=run))] = None
     return [

@@ -1,6 +1,6 @@
 """What a table or figure is made from: the files it declares, each read once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,14 @@ class Sources:
 
     @property
     def diagnostics(self) -> list[dict[str, Any]]:
-        """Return the diagnostics of each run."""
-        return [content for _, content in self._of_runs("diagnostics")]
+        """Return the diagnostics of each run, with the shown fit of each method."""
+        runs = self.runs
+
+        def read(_: Path) -> list[tuple[Run, dict[str, Any]]]:
+            contents = ((run, read_json(self.path("diagnostics", run))) for run in runs)
+            return [(run, with_shown_fits(content, self.criterion)) for run, content in contents]
+
+        return [content for _, content in self._once("diagnostics", read)]
 
     @property
     def fits(self) -> list[tuple[Run, list[dict[str, Any]]]]:
@@ -91,7 +97,17 @@ class Sources:
     @property
     def recovery(self) -> list[tuple[Run, dict[str, Any]]]:
         """Return each run with its recovery record."""
-        return self._of_runs("recovery")
+        runs = self.runs
+
+        def read(_: Path) -> list[tuple[Run, dict[str, Any]]]:
+            records = {
+                "{dataset}/{model}/{loss}/seed{seed}".format(**record["run"]): record
+                for path in dict.fromkeys(self.path("recovery", run) for run in runs)
+                for record in read_json(path)["runs"]
+            }
+            return [(run, records[run["path"]]) for run in runs]
+
+        return self._once("recovery", read)
 
     @property
     def recommended(self) -> list[tuple[Run, dict[str, Any]]]:
@@ -163,6 +179,26 @@ class Sources:
         if run is not None:
             pattern = pattern.format(run=run.get("path"), trained_run=run.get("path"), **run)
         return self.results / pattern
+
+
+def choose_fits(fits: Iterable[Mapping[str, Any]], criterion: str) -> dict[str, Mapping[str, Any]]:
+    """Return one fit per method: the one chosen by `criterion`, else its first."""
+    chosen: dict[str, Mapping[str, Any]] = {}
+    for fit in fits:
+        if fit["method"] not in chosen or fit["criterion"] == criterion:
+            chosen[fit["method"]] = fit
+    return chosen
+
+
+def with_shown_fits(diagnostics: Mapping[str, Any], criterion: str) -> dict[str, Any]:
+    """Return a run's diagnostics with the fits that reports by this criterion show.
+
+    `reliability` has one entry per method, `debiased_ece` its value and interval by method.
+    """
+    shown = choose_fits(diagnostics["fits"], criterion)
+    debiased = {method: fit["debiased_ece"] for method, fit in shown.items() if "debiased_ece" in fit}
+    chosen = {"criterion": criterion, "reliability": list(shown.values()), "debiased_ece": debiased}
+    return {**diagnostics, **chosen}
 
 
 def read_runs(path: Path) -> list[dict[str, str]]:

@@ -7,10 +7,10 @@ from itertools import product
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.calibration.resampling import COMPARED_METRICS
 from focalcal.reporting.records.measurements import LEADING, RUN, SETTING
 from focalcal.reporting.statistics.comparisons import HEADLINE
 from focalcal.reporting.statistics.effects import Effect, adjust_effects, pooled_effect
-from focalcal.reporting.statistics.samples import COMPARED_METRICS
 from focalcal.training.appearance import loss_family, loss_order
 
 PUBLISHED, IMPORTED, TRAINED = "published networks", "imported logits", "trained here"

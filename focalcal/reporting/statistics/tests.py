@@ -11,27 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from focalcal.common.intervals import TAILS, Interval
+
 ALPHA = 0.05
-CONFIDENCE = 0.95
-TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 TIE = 1e-12
 """Scores that differ by no more than this, which is rounding, are tied."""
 EXACT_WILCOXON_LIMIT = 60
 """Up to this many non-zero differences the signed-rank distribution is computed exactly, ties included."""
 UNDECIDED, OPEN, LOWER, HIGHER = "too few runs", "no difference shown", "lower", "higher"
 """What a comparison can say about first against second."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A two-sided 95 % interval."""
-
-    low: float
-    high: float
-
-    def contains(self, value: float) -> bool:
-        """Return whether `value` lies in the closed interval."""
-        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True)

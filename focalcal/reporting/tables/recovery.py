@@ -8,6 +8,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.recovery.recover import COMPARED
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits
 from focalcal.reporting.records.published import load_c21_statements
@@ -27,8 +28,8 @@ from focalcal.reporting.text import MINUS, format_number, natural_order
 from focalcal.training.appearance import is_smoothed, loss_label, loss_order
 from focalcal.training.catalogue import training_gamma
 
-CRITERIA = {"none": "", "ts": "nll", "fts": "nll", "psi": "", "ts-focal": "focal", "ts-focal-psi": "focal"}
-"""Methods of C21's comparison, each with the criterion of its fit."""
+CRITERIA = {method: criterion or "" for method, criterion in COMPARED.items()}
+"""Methods of C21's comparison, each with the criterion of its fit as tables have it."""
 PREDICTIONS = {"none": "raw", "ts": "TS (log-loss)", "fts": "FTS (log-loss)", "psi": "Ψ"}
 PARADIGMS = {"Standard": ("none", "psi"), "TS_FL": ("ts-focal", "ts-focal-psi"), "LS": ("none", "psi")}
 """C21's paradigms with the methods before and after Psi; LS is training with label smoothing."""

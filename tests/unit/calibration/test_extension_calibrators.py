@@ -87,6 +87,7 @@ def test_a_calibration_job_scores_extensions(use):
         "temperatures": {"start": 0.5, "stop": 2.0, "step": 0.5},
         "bins": 15,
         "adaece": "split",
+        "resamples": 100,
     }
     split = Split(LOGITS, LABELS)
     rows = calibrate(RunLogits(split, split), spec).rows

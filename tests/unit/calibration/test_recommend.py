@@ -201,7 +201,10 @@ def test_the_file_of_a_run_is_a_saved_calibrator_with_what_led_to_it(tmp_path, o
     np.savez(tmp_path / "logits.npz", **arrays)
     output = tmp_path / "seed1.json"
     fits = tmp_path / "fits.json"
-    fits.write_text(json.dumps(calibrate(logits, SPEC | {"criteria": ["ece", "nll"]}).fits), encoding="utf-8")
+    fits.write_text(
+        json.dumps(calibrate(logits, SPEC | {"criteria": ["ece", "nll"], "resamples": 100}).fits),
+        encoding="utf-8",
+    )
     arguments = {"spec": json.dumps(SPEC), "logits": tmp_path / "logits.npz", "fits": fits, "output": output}
     entry_point.main([text for name, value in arguments.items() for text in (f"--{name}", str(value))])
     content = json.loads(output.read_text("utf-8"))

@@ -23,6 +23,7 @@ SPEC = {
     "temperatures": {"start": 0.1, "stop": 3.0, "step": 0.1},
     "bins": 15,
     "adaece": "split",
+    "resamples": 100,
 }
 
 
@@ -189,19 +190,23 @@ def test_entry_point_writes_the_same_bytes_every_time(tmp_path):
                 str(tmp_path / f"{number}/fits.json"),
                 "--surfaces",
                 str(tmp_path / f"{number}/surfaces.npz"),
+                "--diagnostics",
+                str(tmp_path / f"{number}/diagnostics.json"),
             ]
         )
-    for name in ("metrics.csv", "fits.json", "surfaces.npz"):
+    for name in ("metrics.csv", "fits.json", "surfaces.npz", "diagnostics.json"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 
 def test_files_can_be_read_back(tmp_path, result):
     origin = {"spec": SPEC}
-    write_calibration(result, origin, tmp_path / "m.csv", tmp_path / "f.json", tmp_path / "s.npz")
+    names = ("m.csv", "f.json", "s.npz", "d.json")
+    write_calibration(result, origin, *(tmp_path / name for name in names))
     with (tmp_path / "m.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["value"]) for row in rows] == [row["value"] for row in result.rows]
     assert rows[0]["criterion"] == ""
     assert json.loads((tmp_path / "f.json").read_text()) == json.loads(json.dumps(result.fits | origin))
+    assert json.loads((tmp_path / "d.json").read_text()) == json.loads(json.dumps(result.diagnostics))
     with np.load(tmp_path / "s.npz") as archive:
         np.testing.assert_array_equal(archive["ece"], result.surfaces["ece"])

@@ -32,18 +32,16 @@ def described(gamma, loss="focal-5"):
 
 
 def fits_of(**fits):
-    """Return a fits.json with temperatures by method."""
-    criteria = {"ts": "nll", "fts": "nll", "ts-focal": "focal"}
-    names = {"ts": "ts", "fts": "fts", "ts_focal": "ts-focal"}
+    """Return a fits.json with gamma and temperature by method; `none` is always there."""
     return {
         "fits": [
             {
-                "method": names[key],
-                "criterion": criteria[names[key]],
-                "parameters": {"gamma": 1.0 if key == "fts" else 0.0, "temperature": temperature},
+                "method": method,
+                "criterion": recovery.COMPARED[method],
+                "parameters": dict(zip(("gamma", "temperature"), parameters, strict=True)),
                 "evaluations": 500,
             }
-            for key, temperature in fits.items()
+            for method, parameters in {"none": (0.0, 1.0), **fits}.items()
         ],
         "not_applicable": [],
     }
@@ -88,7 +86,9 @@ def test_distances_refuse_what_is_no_posterior(posterior, message):
 
 def test_scores_of_the_minimiser_and_what_psi_makes_of_it():
     logits = RunLogits(split_of(500, 5.0, 1), split_of(4000, 5.0, 2))
-    result = recovery.recover(logits, described(5.0), fits_of(ts=0.3, fts=0.5, ts_focal=1.0), 10)
+    fits = fits_of(ts=(0.0, 0.3), fts=(1.0, 0.5), psi=(5.0, 1.0))
+    fits["fits"] += fits_of(**{"ts-focal": (0.0, 1.0), "ts-focal-psi": (5.0, 1.0)})["fits"]
+    result = recovery.recover(logits, described(5.0), fits, 10)
     found = {entry["method"]: entry for entry in result.record["predictions"]}
     assert list(found) == ["none", "ts", "fts", "ts-focal", "psi", "ts-focal-psi"]
     assert found["psi"]["scores"]["kl_posterior"] < 1e-10
@@ -117,25 +117,19 @@ def test_scores_of_the_minimiser_and_what_psi_makes_of_it():
     )
 
 
-def test_psi_is_never_guessed_for_an_unknown_gamma():
+def test_what_was_not_fitted_is_left_out_with_its_reason():
     logits = RunLogits(split_of(50, 0.0), split_of(60, 0.0, 1))
-    fits = fits_of(ts=1.0)
-    fits["not_applicable"] = [{"method": "ts-focal", "reason": "needs gamma"}]
+    fits = fits_of(ts=(0.0, 1.0))
+    fits["not_applicable"] = [{"method": "psi", "reason": "needs gamma"}]
     record = recovery.recover(logits, described(None, "flsd-53"), fits, 10).record
     assert [entry["method"] for entry in record["predictions"]] == ["none", "ts"]
     reasons = {entry["method"]: entry["reason"] for entry in record["not_applicable"]}
-    told = "Psi does not apply: loss 'flsd-53' is not focal loss of one known gamma"
-    assert reasons["psi"] == reasons["ts-focal-psi"] == told
-    assert reasons["ts-focal"] == "needs gamma"
-    assert reasons["fts"] == "calibration.methods lacks 'fts' or calibration.criteria lacks 'nll'"
-
-
-def test_psi_after_a_temperature_that_was_not_fitted_says_so():
-    logits = RunLogits(split_of(50, 1.0), split_of(60, 1.0, 1))
-    record = recovery.recover(logits, described(1.0, "focal-1"), fits_of(), 10).record
-    assert [entry["method"] for entry in record["predictions"]] == ["none", "psi"]
-    reasons = {entry["method"]: entry["reason"] for entry in record["not_applicable"]}
-    assert reasons["ts-focal-psi"].startswith("calibration.methods lacks 'ts-focal'")
+    assert reasons == {
+        "fts": "calibration.methods lacks 'fts' or calibration.criteria lacks 'nll'",
+        "ts-focal": "calibration.methods lacks 'ts-focal'",
+        "psi": "needs gamma",
+        "ts-focal-psi": "calibration.methods lacks 'ts-focal-psi'",
+    }
 
 
 @pytest.mark.parametrize(("gamma", "known"), [(5.0, True), (5.0, False), (0.0, True), (None, True)])
@@ -212,36 +206,41 @@ class TestDiagnosis:
         assert diagnose(np.array([[40.0, 0.0, 0.0]]), 2.0)["psi_under"] == 1.0
 
 
-def write_run(folder, gamma=5.0, human=None):
-    folder.mkdir(exist_ok=True)
-    test = split_of(200, gamma, 3)
-    write_logits(folder / "logits.npz", RunLogits(split_of(100, gamma, 2), test))
-    (folder / "fits.json").write_text(json.dumps(fits_of(ts=0.3)))
-    spec = {"run": described(gamma), "bins": 10}
-    argv = ["--spec", json.dumps(spec), "--logits", str(folder / "logits.npz")]
-    argv += ["--fits", str(folder / "fits.json"), "--metrics", str(folder / "metrics.csv")]
-    argv += ["--record", str(folder / "recovery.json"), "--human"]
+def write_runs(folder, human=None):
+    """Write two runs; return their test split and the arguments of the entry point."""
+    spec, files = {"runs": [], "bins": 10}, {"logits": [], "fits": []}
+    test = split_of(200, 5.0, 3)
+    for seed in (1, 2):
+        run = folder / str(seed)
+        write_logits(run / "logits.npz", RunLogits(split_of(100, 5.0, 2), test))
+        (run / "fits.json").write_text(json.dumps(fits_of(ts=(0.0, 0.3), psi=(5.0, 1.0))))
+        spec["runs"].append({**described(5.0), "seed": seed})
+        files["logits"].append(str(run / "logits.npz"))
+        files["fits"].append(str(run / "fits.json"))
+    argv = ["--spec", json.dumps(spec), "--logits", *files["logits"], "--fits", *files["fits"]]
+    argv += ["--metrics", str(folder / "metrics.csv"), "--record", str(folder / "recovery.json"), "--human"]
     return test, [*argv, *([str(human)] if human else [])]
 
 
 def test_the_entry_point_writes_both_files(tmp_path):
-    _, argv = write_run(tmp_path)
+    _, argv = write_runs(tmp_path)
     recover_script.main(argv)
-    record = json.loads((tmp_path / "recovery.json").read_text())
-    assert record["test_samples"] == 200
+    records = json.loads((tmp_path / "recovery.json").read_text())["runs"]
+    assert [record["run"]["seed"] for record in records] == [1, 2]
+    assert [record["test_samples"] for record in records] == [200, 200]
     lines = (tmp_path / "metrics.csv").read_text().splitlines()
-    # Three predictions, two splits, three metrics; eight shares of the diagnosis.
-    assert len(lines) == 1 + 3 * 2 * 3 + 8
+    # Of each run: three predictions, two splits, three metrics; eight shares of the diagnosis.
+    assert len(lines) == 1 + 2 * (3 * 2 * 3 + 8)
     assert not any("human" in line for line in lines)
 
 
 def test_the_entry_point_compares_with_human_labels(tmp_path):
-    test, _ = write_run(tmp_path)
-    np.save(tmp_path / "human.npy", test.posterior)
-    _, argv = write_run(tmp_path, human=tmp_path / "human.npy")
+    human = tmp_path / "human.npy"
+    test, argv = write_runs(tmp_path, human)
+    np.save(human, test.posterior)
     recover_script.main(argv)
-    record = json.loads((tmp_path / "recovery.json").read_text())
-    for entry in record["predictions"]:
-        assert entry["scores"]["kl_human"] == pytest.approx(entry["scores"]["kl_posterior"], abs=1e-9)
-    np.save(tmp_path / "human.npy", test.posterior[:50])
+    for record in json.loads((tmp_path / "recovery.json").read_text())["runs"]:
+        for entry in record["predictions"]:
+            assert entry["scores"]["kl_human"] == pytest.approx(entry["scores"]["kl_posterior"], abs=1e-9)
+    np.save(human, test.posterior[:50])
     assert run_entry(recover_script.main, argv) == 2

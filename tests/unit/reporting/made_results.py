@@ -152,7 +152,7 @@ class MadeResults:
             temperatures=TEMPERATURES,
             **surfaces,
         )
-        self._json(f"diagnostics/{run.path}.json", self._diagnostics(described, fits))
+        self._json(f"calibration/{run.path}/diagnostics.json", self._diagnostics(described, fits))
         self._json(f"recommended/{run.path}.json", made_recommendation(described))
         failed = run.path in self.failed
         self._json(
@@ -192,19 +192,16 @@ class MadeResults:
             "confidence": [float(v) if ok else None for v, ok in zip(middles, known, strict=True)],
             "accuracy": [float(v) if ok else None for v, ok in zip(accuracy, known, strict=True)],
         }
-        shown = [fit for fit in fits if fit["criterion"] in (None, "ece")]
         grid_temperatures = np.geomspace(0.25, 4, 9)
         return {
             "run": run,
             "bins": BINS,
-            "criterion": "ece",
             "samples": int(count.sum()),
-            "reliability": [{**fit, **bins} for fit in shown],
+            "fits": [{**fit, **bins, "debiased_ece": [0.02, 0.0, 0.03]} for fit in fits],
             "curve": {
                 "temperatures": grid_temperatures.tolist(),
                 "ece": self.rng.uniform(0.01, 0.3, 9).tolist(),
             },
-            "debiased_ece": {fit["method"]: [0.02, 0.0, 0.03] for fit in shown},
             "comparisons": [self._comparison(*names) for names in COMPARISONS],
         }
 

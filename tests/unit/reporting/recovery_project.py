@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
+from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.csv_rows import write_rows
@@ -16,7 +17,7 @@ from focalcal.theory.psi import psi_inverse
 from focalcal.training.catalogue import training_gamma
 
 SIZES = {"train": 30, "val": 60, "test": 500}
-FITS = (("ts", "nll", 0.4), ("fts", "nll", 0.5), ("ts-focal", "focal", 0.9))
+TEMPERATURES = {"none": 1.0, "ts": 0.4, "fts": 0.5, "ts-focal": 0.9, "psi": 1.0, "ts-focal-psi": 0.9}
 
 
 def write_project(results, losses, *, dataset="gauss-3", train=30, noise=0.0):
@@ -27,9 +28,10 @@ def write_project(results, losses, *, dataset="gauss-3", train=30, noise=0.0):
     entry = {"kind": "synthetic", "shape": [data.inputs.shape[1]], "base": "gauss-3"}
     spec = {"name": dataset, "entry": entry, "parameters": {"sizes": sizes, "seed": 0, "noise": 1.0}}
     write_json(results / "data" / f"{dataset}.json", {"dataset": dataset, "sizes": sizes, "spec": spec})
-    for loss in losses:
-        for seed in (1, 2):
-            _write_run(results, data, dataset, loss, seed, noise)
+    found = [_write_run(results, data, dataset, loss, seed, noise) for loss in losses for seed in (1, 2)]
+    folder = results / "recovery" / dataset / "mlp"
+    write_json(folder / "recovery.json", {"runs": [result.record for result in found]})
+    write_rows(folder / "metrics.csv", [row for result in found for row in result.rows], COLUMNS)
 
 
 def _write_run(results, data, dataset, loss, seed, noise):
@@ -48,28 +50,29 @@ def _write_run(results, data, dataset, loss, seed, noise):
         {
             "method": method,
             "criterion": criterion,
-            "parameters": {"gamma": 0.0, "temperature": temperature},
+            "parameters": {
+                "gamma": gamma if method.endswith("psi") else 0.0,
+                "temperature": TEMPERATURES[method],
+            },
         }
-        for method, criterion, temperature in FITS
-        if method != "ts-focal" or gamma is not None
+        for method, criterion in recovery.COMPARED.items()
+        if gamma is not None or not METHODS[method].needs_training_gamma
     ]
     run = {"dataset": dataset, "model": "mlp", "loss": loss, "seed": seed, "gamma": gamma}
     human = splits[1].posterior
-    result = recovery.recover(RunLogits(*splits), run, {"fits": fits, "not_applicable": []}, 10, human)
-    write_json(results / "recovery" / path / "recovery.json", result.record)
-    write_rows(results / "recovery" / path / "metrics.csv", result.rows, COLUMNS)
+    return recovery.recover(RunLogits(*splits), run, {"fits": fits}, 10, human)
 
 
 def aggregate_project(results):
     """Write the tables of all runs: metrics.csv and runs.csv."""
     rows, runs = [], []
     for path in sorted(results.glob("recovery/**/recovery.json")):
-        record = json.loads(path.read_text())
-        run = {name: record["run"][name] for name in ("dataset", "model", "loss", "seed")}
-        raw = {"method": "none", "criterion": "", "split": "test", "metric": "error"}
         rows += [pd.read_csv(path.with_name("metrics.csv")).fillna({"criterion": ""})]
-        rows += [pd.DataFrame([{**run, **raw, "value": record["predictions"][0]["scores"]["error"]}])]
-        runs.append({**run, "status": "ok", "recovery_bins": "10"})
+        for record in json.loads(path.read_text())["runs"]:
+            run = {name: record["run"][name] for name in ("dataset", "model", "loss", "seed")}
+            raw = {"method": "none", "criterion": "", "split": "test", "metric": "error"}
+            rows += [pd.DataFrame([{**run, **raw, "value": record["predictions"][0]["scores"]["error"]}])]
+            runs.append({**run, "status": "ok", "recovery_bins": "10"})
     (results / "tables").mkdir()
     pd.concat(rows)[list(COLUMNS)].to_csv(results / "tables" / "metrics.csv", index=False)
     pd.DataFrame(runs).to_csv(results / "tables" / "runs.csv", index=False)

@@ -16,13 +16,18 @@ from tests.project import merged_config
 from workflow_scripts import aggregate as entry_point
 
 TRAINED, IMPORTED = "gauss-3/mlp/ce/seed1", "own/net/focal-3/seed5"
-RECORDS = {"train": "runs", "import_logits": "runs", "calibrate": "calibration", "recover": "recovery"}
+PAIRS = {TRAINED: "gauss-3/mlp", IMPORTED: "own/net"}
+RECORDS = {
+    "train": "runs/{}/run.json",
+    "import_logits": "runs/{}/run.json",
+    "calibrate": "calibration/{}/fits.json",
+    "recover": "recovery/{}/recovery.json",
+}
 MODULES = {
     "train": ["focalcal/training/losses.py", "focalcal/training/models/mlp.py"],
     "calibrate": declaring_files(merged_config()["calibration"]["methods"]),
 }
 """What the jobs of these runs load by name."""
-FILES = {"runs": "run.json", "calibration": "fits.json", "recovery": "recovery.json"}
 
 
 class Finished:
@@ -49,7 +54,8 @@ class Finished:
         return build_grid(self.config, ROOT)
 
     def _write_run(self, run):
-        specs = {"calibrate": self.grid.calibration_spec(run), "recover": self.grid.recovery_spec(run)}
+        recovery = self.grid.recovery_spec(run.dataset, run.model)
+        specs = {"calibrate": self.grid.calibration_spec(run), "recover": recovery}
         if run.imported is None:
             specs["train"] = self.grid.training_spec(run)
         else:
@@ -59,14 +65,14 @@ class Finished:
             record = {"status": "ok", "data_checksum": "0", **origin}
             if rule == "train":
                 record["final"] = {"train_error": 0.25}
-            write_json(self.path(run.path, rule), record)
-        for stage in ("calibration", "recovery"):
+            write_json(self.path(PAIRS[run.path] if rule == "recover" else run.path, rule), record)
+        for stage, where in (("calibration", run.path), ("recovery", PAIRS[run.path])):
             identity = [run.dataset, run.model, run.loss, str(run.seed)]
             row = ",".join([*identity, stage, "", "", "", "test", "ece", "0.1"])
-            (self.results / stage / run.path / "metrics.csv").write_text(f"{','.join(COLUMNS)}\n{row}\n")
+            (self.results / stage / where / "metrics.csv").write_text(f"{','.join(COLUMNS)}\n{row}\n")
 
     def path(self, run, rule):
-        return self.results / RECORDS[rule] / run / FILES[RECORDS[rule]]
+        return self.results / RECORDS[rule].format(run)
 
     def change(self, run, rule, edit):
         record = json.loads(self.path(run, rule).read_text("utf-8"))
@@ -108,10 +114,10 @@ def test_what_belongs_together_becomes_one_table(finished, tmp_path):
     [
         (TRAINED, "train", "training", "train"),
         (TRAINED, "calibrate", "calibration", f"results/calibration/{TRAINED}/fits.json"),
-        (TRAINED, "recover", "recovery", f"results/recovery/{TRAINED}/recovery.json"),
+        ("gauss-3/mlp", "recover", "recovery", "results/recovery/gauss-3/mlp/recovery.json"),
         (IMPORTED, "import_logits", "import", "import_logits"),
         (IMPORTED, "calibrate", "calibration", f"results/calibration/{IMPORTED}/fits.json"),
-        (IMPORTED, "recover", "recovery", f"results/recovery/{IMPORTED}/recovery.json"),
+        ("own/net", "recover", "recovery", "results/recovery/own/net/recovery.json"),
     ],
 )
 class TestStale:
@@ -142,8 +148,9 @@ class TestStale:
 def test_edited_bins_are_seen_in_every_run(finished, section):
     finished.config = {**finished.config, section: {**finished.config[section], "bins": 20}}
     refusal = finished.refusal()
-    for run in (TRAINED, IMPORTED):
-        assert f"{run}: its {section} settings differ in bins" in refusal
+    for run, pair in PAIRS.items():
+        subject = pair if section == "recovery" else run
+        assert f"{subject}: its {section} settings differ in bins" in refusal
 
 
 def test_human_labels_do_not_make_a_recovery_stale(finished):

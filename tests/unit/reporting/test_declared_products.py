@@ -89,7 +89,7 @@ def results(tmp_path):
         "dataset,model,loss,seed,imported,status\ndigits,mlp,ce,1,,ok\n"
     )
     for name, content in (
-        ("diagnostics/{}.json", '{"comparisons": [], "debiased_ece": {}}'),
+        ("calibration/{}/diagnostics.json", '{"fits": [], "comparisons": []}'),
         ("calibration/{}/fits.json", '{"fits": []}'),
         ("recommended/{}.json", json.dumps(made_recommendation({}))),
     ):

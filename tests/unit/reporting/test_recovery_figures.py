@@ -49,7 +49,8 @@ def mean_score(results, loss, method, metric):
 
 def record_of(results, loss):
     path = f"gauss-3/mlp/{loss}/seed1"
-    record = json.loads((results / "recovery" / path / "recovery.json").read_text())
+    records = json.loads((results / "recovery/gauss-3/mlp/recovery.json").read_text())["runs"]
+    record = next(record for record in records if record["run"]["loss"] == loss)
     return results / "runs" / path / "logits.npz", record
 
 

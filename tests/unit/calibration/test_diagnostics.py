@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration import metrics
+from focalcal.calibration import diagnostics, metrics
+from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.run import calibrate
-from focalcal.reporting.records import diagnostics
 
 SPEC = {
     "run": {"dataset": "d", "model": "m", "loss": "focal-2", "seed": 1, "gamma": 2.0},
@@ -14,6 +14,7 @@ SPEC = {
     "temperatures": {"start": 0.5, "stop": 3.0, "step": 0.1},
     "bins": 15,
     "adaece": "split",
+    "resamples": 200,
 }
 
 
@@ -35,13 +36,8 @@ def calibration(logits):
 
 
 @pytest.fixture(scope="module")
-def fits(calibration):
-    return {**calibration.fits, "spec": SPEC}
-
-
-@pytest.fixture(scope="module")
-def found(logits, fits):
-    return diagnostics.summarise_run(logits, fits, criterion="ece", resamples=200)
+def found(calibration):
+    return calibration.diagnostics
 
 
 def score(calibration, method, criterion, metric):
@@ -54,25 +50,27 @@ def score(calibration, method, criterion, metric):
     return row["value"]
 
 
-def test_the_curve_at_1_is_the_ece_as_trained(logits):
-    probs = np.exp(logits.test.logits) / np.exp(logits.test.logits).sum(axis=1, keepdims=True)
-    (ours,) = diagnostics.ece_curve(logits.test, np.array([1.0]), 15)
-    assert ours == pytest.approx(metrics.ece(probs, logits.test.labels, 15), abs=1e-12)
-
-
 def test_bins_give_back_the_ece_of_the_metrics_table(found, calibration):
-    criteria = {"none": None, "psi": None, "ts": "ece", "fts": "ece", "psi-ts": "ece"}
-    assert [entry["method"] for entry in found["reliability"]] == SPEC["methods"]
-    for entry in found["reliability"]:
-        assert entry["criterion"] == criteria[entry["method"]]
-        assert set(entry["parameters"]) == {"gamma", "temperature"}
+    assert [(fit["method"], fit["criterion"]) for fit in found["fits"]] == [
+        (fit["method"], fit["criterion"]) for fit in calibration.fits["fits"]
+    ]
+    for entry in found["fits"]:
         count = np.array(entry["count"])
         gaps = [
             abs(c - a) if n else 0
             for n, c, a in zip(count, entry["confidence"], entry["accuracy"], strict=True)
         ]
         expected = score(calibration, entry["method"], entry["criterion"], "ece")
-        assert float(np.sum(count * gaps) / count.sum()) == pytest.approx(expected, abs=1e-6)
+        assert float(np.sum(count * gaps) / count.sum()) == pytest.approx(expected, abs=1e-12)
+
+
+def test_changes_of_log_loss_are_against_the_model_as_trained(found, calibration):
+    trained = score(calibration, "none", None, "nll")
+    for entry in found["fits"]:
+        change, low, high = entry["nll_change"]
+        expected = score(calibration, entry["method"], entry["criterion"], "nll") - trained
+        assert change == pytest.approx(expected, abs=1e-12)
+        assert low < change < high or (entry["method"] == "none" and low == change == high == 0)
 
 
 def test_comparisons_are_those_of_the_metrics_table(found, calibration):
@@ -98,17 +96,33 @@ def test_methods_that_are_not_shown_are_not_compared(found):
     assert {row["method"] for row in found["comparisons"]} == {"none", "ts", "fts", "psi"}
 
 
-def test_debiased_errors_have_intervals(found, calibration):
-    assert list(found["debiased_ece"]) == ["none", "ts", "fts", "psi"]
-    for method, (value, low, high) in found["debiased_ece"].items():
-        criterion = "ece" if method in {"ts", "fts"} else None
-        assert value == pytest.approx(score(calibration, method, criterion, "debiased_ece"), rel=1e-6)
+def test_debiased_errors_of_shown_methods_have_intervals(found, calibration):
+    shown = [fit for fit in found["fits"] if "debiased_ece" in fit]
+    assert {fit["method"] for fit in shown} == {"none", "ts", "fts", "psi"}
+    for fit in shown:
+        value, low, high = fit["debiased_ece"]
+        expected = score(calibration, fit["method"], fit["criterion"], "debiased_ece")
+        assert value == pytest.approx(expected, rel=1e-6)
         assert 0 <= low <= high
 
 
-def test_nothing_is_compared_without_both_fits(logits, fits):
-    without = {**fits, "fits": [fit for fit in fits["fits"] if fit["method"] == "none"]}
-    assert diagnostics.summarise_run(logits, without, criterion="ece", resamples=100)["comparisons"] == []
+def test_nothing_is_compared_without_both_fits(logits):
+    alone = calibrate(logits, SPEC | {"methods": ["none"]}).diagnostics
+    assert alone["comparisons"] == []
+    assert [fit["method"] for fit in alone["fits"]] == ["none"]
+
+
+def test_each_fit_is_predicted_once_on_each_split(logits, monkeypatch):
+    predicted = []
+    predict = FocalMap.predict_log_proba
+
+    def count(self, values):
+        predicted.append((self.gamma_, self.temperature_, len(values)))
+        return predict(self, values)
+
+    monkeypatch.setattr(FocalMap, "predict_log_proba", count)
+    calibrate(logits, SPEC | {"methods": ["none", "ts", "fts", "psi"]})
+    assert len(predicted) == len(set(predicted))
 
 
 def test_curve_is_the_ece_of_scaled_logits(logits, found):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from focalcal.calibration.binning import Binned, width_index
 from focalcal.calibration.metrics import debiased_squares
 from focalcal.calibration.predictions import Predictions
-from focalcal.reporting.statistics.tests import TAILS, Interval
+from focalcal.common.intervals import NORMAL_HALF_WIDTH, TAILS, Interval
 
 COMPARED_METRICS = ("nll", "brier", "ece")
 """Scores of paired comparisons, proper scores first."""
@@ -92,6 +92,14 @@ def compare_resampled(first: Resampled, second: Resampled) -> SampleComparison:
     error = float(np.std(draws, ddof=1))
     z = (2 * difference - float(np.mean(draws))) / error if error > 0 else 0.0
     return SampleComparison(difference, Interval(2 * difference - high, 2 * difference - low), error, z)
+
+
+def mean_change(losses: NDArray[np.float64], reference: NDArray[np.float64]) -> tuple[float, Interval]:
+    """Return the mean of paired differences of losses (n,), with its normal interval over samples."""
+    differences = losses - reference
+    change = float(differences.mean())
+    width = NORMAL_HALF_WIDTH * float(differences.std(ddof=1)) / len(differences) ** 0.5
+    return change, Interval(change - width, change + width)
 
 
 def debiased_summands(predictions: Predictions, bins: int) -> NDArray[np.float64]:
