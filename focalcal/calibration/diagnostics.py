@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from focalcal.calibration.binning import reliability_bins
 from focalcal.calibration.logits_io import Split
@@ -45,8 +46,8 @@ class ReducedPredictions:
     """As `reliability_bins` gives them."""
     debiased_ece: float | None = None
     """This and the summands of the bootstrap are None for methods that are not compared."""
-    score_summands: NDArray[np.float64] | None = None
-    debiased_summands: NDArray[np.float64] | None = None
+    score_summands: sparse.csc_array | None = None
+    debiased_summands: sparse.csc_array | None = None
 
 
 def reduce_predictions(predictions: Predictions, bins: int, *, compared: bool) -> ReducedPredictions:

@@ -1,9 +1,7 @@
-import json
-
 import numpy as np
 import pytest
 
-from focalcal.calibration.calibrators import FocalTemperatureScaling, TemperatureScaling, load_calibrator
+from focalcal.calibration.calibrators import FocalTemperatureScaling, TemperatureScaling
 from focalcal.calibration.catalogue import CRITERIA
 from focalcal.calibration.metrics import criterion_value
 from focalcal.calibration.predicted import PredictedFocalTemperatureScaling, matching_line
@@ -43,13 +41,6 @@ def test_predicted_temperatures_stay_inside_the_grid():
     temperatures = np.array([0.5, 0.6])
     found = PredictedFocalTemperatureScaling(gammas=(20.0,), temperatures=temperatures).fit(LOGITS, LABELS)
     assert 0.5 <= found.temperature_ <= 0.6
-
-
-def test_a_record_restores_it():
-    found = PredictedFocalTemperatureScaling(gammas=(1.0,)).fit(LOGITS, LABELS)
-    restored = load_calibrator(json.loads(json.dumps(found.to_record())))
-    assert type(restored) is PredictedFocalTemperatureScaling
-    np.testing.assert_array_equal(restored.predict_proba(LOGITS), found.predict_proba(LOGITS))
 
 
 def test_it_costs_a_fraction_of_the_grid():

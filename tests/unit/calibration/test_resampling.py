@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from focalcal.calibration import resampling
 from focalcal.calibration.metrics import metric_value
@@ -23,6 +24,11 @@ def percentiles(metric, first, second, resamples):
     return np.quantile(draws, [0.025, 0.975])
 
 
+def columns(values):
+    """Return values (n,) as the array of one column that `resample_means` takes."""
+    return sparse.csc_array(values[:, None])
+
+
 def compared(metric, first, second, resamples):
     """Return the comparison of a metric of arrays with samples along the first axis, resample by resample."""
     rng = np.random.default_rng(0)
@@ -41,7 +47,7 @@ def test_a_mean_has_the_textbook_interval():
     second = rng.normal(size=2000)
     first = second + rng.normal(0.05, 0.3, size=2000)
     difference = first - second
-    sides = resampling.resample_means([first[:, None], second[:, None]], resamples=4000)
+    sides = resampling.resample_means([columns(first), columns(second)], resamples=4000)
     result = resampling.compare_resampled(*(side[0] for side in sides))
     error = difference.std(ddof=1) / math.sqrt(2000)
     assert result.difference == pytest.approx(difference.mean())
@@ -80,7 +86,7 @@ def test_scores_are_the_metrics():
 
 
 def test_the_same_scores_never_differ():
-    values = np.random.default_rng(1).random((50, 1))
+    values = columns(np.random.default_rng(1).random(50))
     first, second = (side[0] for side in resampling.resample_means([values, values], resamples=20))
     result = resampling.compare_resampled(first, second)
     assert (result.difference, result.error, result.z) == (0, 0, 0)

@@ -25,6 +25,7 @@ def test_every_calibrator_predicts_the_same_bits_after_saving_and_loading(method
     calibrator = fitted(method)
     saved.save(calibrator, tmp_path / "a.json")
     restored = saved.load(tmp_path / "a.json")
+    assert type(restored) is type(calibrator)
     assert np.array_equal(restored.predict_log_proba(UNSEEN), calibrator.predict_log_proba(UNSEEN))
     assert np.array_equal(restored.predict_proba(UNSEEN), calibrator.predict_proba(UNSEEN))
     assert restored.score_ == calibrator.score_
