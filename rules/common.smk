@@ -24,9 +24,7 @@ from focalcal.workflow import (
     failures,
     orphaned_jobs,
     terminal,
-    timers,
     titles,
-    warm_start,
 )
 from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import job_params
@@ -257,16 +255,9 @@ onstart:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    if workflow.local_exec and config["warm_start"]:
-        warm_start.start_server()
-
-
-onsuccess:
-    timers.cancel_timers()
 
 
 onerror:
-    timers.cancel_timers()
     TERMINAL.failure = failures.report(
         workflow.scheduler.failed, on_cluster=not workflow.local_exec
     )

@@ -12,14 +12,10 @@ from typing import Any
 
 from focalcal.common.checksums import recording
 from focalcal.common.errors import UserError, exit_code
-from workflow_scripts.hand_over import hand_over
 
 # Libraries make hundreds of thousands of objects that stay. Python would look for garbage among them at every
 # 700th: a quarter of the time that torch takes to load.
 gc.set_threshold(100_000, 10, 10)
-
-# Here, before an entry point that is the main program imports its libraries.
-hand_over()
 
 
 def start(main: Callable[[Sequence[str] | None], None]) -> None:

@@ -251,7 +251,3 @@ class Config(Section):
     plan: PlanSection
     published: Annotated[tuple[Literal[*collection_names()], ...], UNIQUE] = ()
     """Collections of published networks whose logits join calibration like any run."""
-    warm_start: bool = False
-    """Whether jobs on this machine run in forks of one process that has the libraries loaded. It saves the
-    seconds that each job takes to start, which is most of the time of small runs. Benchmark files then lack
-    the memory of these jobs. Ignored on a cluster."""

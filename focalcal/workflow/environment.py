@@ -7,11 +7,6 @@ from pathlib import Path
 from focalcal.common.errors import UserError
 
 PLUMBING = True
-WARM_SERVER = "FOCALCAL_WARM_SERVER"
-"""The variable that names the Python and the socket of a server that runs jobs (`warm_start.py`)."""
-NUMBER_BYTES = 4
-"""Length of a number that a job and that server exchange."""
-
 
 def set_job_environment(root: Path, cache: str | None) -> None:
     """Set the environment that jobs inherit.
@@ -33,7 +28,5 @@ def set_job_environment(root: Path, cache: str | None) -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), *inherited]))
-    # That of another Snakemake, if this one was started in one of its jobs.
-    os.environ.pop(WARM_SERVER, None)
     if cache is not None:
         os.environ["FOCALCAL_CACHE"] = cache

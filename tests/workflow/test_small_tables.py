@@ -1,4 +1,4 @@
-"""A table with a split of its own for each seed, through the workflow with and without warm start."""
+"""A table with a split of its own for each seed, through the workflow."""
 
 import re
 
@@ -14,7 +14,7 @@ RUNS = [f"results/runs/iris/mlp/ce/seed{seed}" for seed in (1, 2)]
 
 @pytest.fixture
 def iris(tmp_path):
-    """Return a project that trains on two splits of iris with warm start."""
+    """Return a project that trains on two splits of iris."""
     copy_sources(tmp_path / "project")
     project = Project(tmp_path / "project")
 
@@ -26,7 +26,7 @@ def iris(tmp_path):
     return project
 
 
-def test_warm_start_changes_no_result_and_reruns_nothing(iris, tmp_path):
+def test_each_seed_has_its_split_and_a_forced_run_gives_the_same_bytes(iris, tmp_path):
     wanted = [f"{run}/logits.npz" for run in RUNS]
     iris.snakemake(*wanted)
     whole = prepare_dataset(registry.job_spec("iris"), tmp_path / "cache").data
@@ -39,8 +39,7 @@ def test_warm_start_changes_no_result_and_reruns_nothing(iris, tmp_path):
     log = (iris.root / "logs/train/iris/mlp/ce/seed1.log").read_text("utf-8")
     assert re.search(r"epoch +2", log), log
     files = [iris.root / run / name for run in RUNS for name in ("weights.safetensors", "logits.npz")]
-    warm = [file.read_bytes() for file in files]
-    iris.configure(lambda config: config.update(warm_start=False))
+    first = [file.read_bytes() for file in files]
     assert iris.planned(*wanted) == {}
     iris.snakemake("--forcerun", "train", "--", *wanted)
-    assert [file.read_bytes() for file in files] == warm
+    assert [file.read_bytes() for file in files] == first

@@ -5,9 +5,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-WAITING_MB = 25
-"""A process that computes has more; less is that of one that waits for its job in another (`warm_start`)."""
-
 
 @dataclass(frozen=True)
 class Cost:
@@ -34,7 +31,7 @@ def read_costs(folder: Path) -> list[Cost]:
             jobs=len(rows),
             seconds=sum(float(row["s"]) for row in rows),
             longest=max(float(row["s"]) for row in rows),
-            memory=max((size for size in map(_megabytes, rows) if size >= WAITING_MB), default=None),
+            memory=max(map(_megabytes, rows)) or None,
         )
         for rule, rows in measured.items()
         if rows
