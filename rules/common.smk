@@ -21,14 +21,11 @@ from focalcal.workflow import (
     command_line,
     copied_results,
     environment,
-    failures,
     orphaned_jobs,
-    terminal,
     titles,
 )
 from focalcal.workflow.grid import build_grid
 from focalcal.workflow.provenance import job_params
-from snakemake.logging import logger
 
 command_line.restore_types(config, workflow.config_settings.config or {})
 titles.fill_in(config, workflow.overwrite_configfiles)
@@ -229,35 +226,12 @@ def whole_spec(wildcards):
     return spec_text(config)
 
 
-def asked_for_report():
-    """Return whether this invocation makes the report or finds it up to date."""
-    runs_jobs = workflow.executor_plugin is not None and not workflow.dryrun
-    return runs_jobs and any(job.rule.name == "report" for job in workflow.dag.jobs)
-
-
-def where_the_report_is():
-    """Return the last line of an invocation."""
-    return f"The report: {Path(REPORT).resolve()}" if asked_for_report() else ""
-
-
-# Jobs of a cluster run Snakemake, too; their output is a log.
-if workflow.is_main_process:
-    TERMINAL = terminal.attach(logger, workflow.output_settings, where_the_report_is)
-
-
 onstart:
     # Jobs that outlived a killed Snakemake would run a second time.
     try:
         if not workflow.local_exec:
             orphaned_jobs.refuse(Path.cwd())
-        if asked_for_report():
-            print(titles.replacement(Path(REPORT), config), end="", file=sys.stderr)
+        print(titles.replacement(Path(REPORT), config), end="", file=sys.stderr)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-
-
-onerror:
-    TERMINAL.failure = failures.report(
-        workflow.scheduler.failed, on_cluster=not workflow.local_exec
-    )

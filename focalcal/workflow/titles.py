@@ -26,7 +26,7 @@ def fill_in(config: dict[str, Any], overlays: Iterable[str | Path]) -> None:
 
 
 def replacement(report: Path, config: dict[str, Any]) -> str:
-    """Return a line that announces that the report of another configuration will be replaced, or ""."""
+    """Return a line that says that a report of another configuration is here and would be replaced, or ""."""
     recorded = report.with_name("config.json")
     if not (report.exists() and recorded.exists()):
         return ""
@@ -36,6 +36,6 @@ def replacement(report: Path, config: dict[str, Any]) -> str:
     if old == new:
         return ""
     return (
-        f'{report} and the tables and figures beside it are about "{old}" and will be replaced by those of '
-        f'"{new}"; to keep both, use another folder: --directory FOLDER\n'
+        f'{report} and the tables and figures beside it are about "{old}"; the report of "{new}" replaces '
+        f"them; to keep both, use another folder: --directory FOLDER\n"
     )

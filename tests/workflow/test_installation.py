@@ -1,6 +1,7 @@
 """The installed package works from any folder: the README's example runs, and data files are there."""
 
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -32,7 +33,8 @@ def library(tmp_path_factory):
     """A folder into which the package was installed."""
     folder = tmp_path_factory.mktemp("library")
     clone = folder / "clone"
-    shutil.copytree(ROOT / "focalcal", clone / "focalcal", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("focalcal", "snakemake_logger_plugin_focalcal"):
+        shutil.copytree(ROOT / package, clone / package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy2(ROOT / name, clone)
     options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(folder / "lib")]
@@ -59,3 +61,19 @@ def test_the_example_runs_from_a_script_elsewhere(library, tmp_path):
     assert folder == str(library / "focalcal")
     sources = [path for path in (ROOT / "focalcal").rglob("*.*") if path.suffix not in {".py", ".pyc"}]
     assert set(data.split()) == {str(path.relative_to(ROOT / "focalcal")) for path in sources}
+
+
+def test_snakemake_finds_the_logger_of_an_editable_installation(tmp_path):
+    clone = tmp_path / "clone"
+    plugin = "snakemake_logger_plugin_focalcal"
+    for package in ("focalcal", plugin):
+        (clone / package).mkdir(parents=True)
+        (clone / package / "__init__.py").touch()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy2(ROOT / name, clone)
+    environment = tmp_path / "environment"
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--prefix", str(environment)]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, "--editable", str(clone)], check=True)
+    (paths,) = environment.rglob("*.pth")
+    # Snakemake lists the modules of the folders on Python's path.
+    assert plugin in {module.name for module in pkgutil.iter_modules(paths.read_text("utf-8").split())}

@@ -50,7 +50,7 @@ def test_a_finished_workflow_still_says_where_the_report_is(project):
 def test_another_title_is_announced_before_the_report_is_replaced(project):
     (project.root / "mine.yaml").write_text("plan: {images_per_second: {default: 5}}\n", encoding="utf-8")
     output = project.snakemake("--configfile", "mine.yaml")
-    announced = 'about "Focal loss and calibration" and will be replaced by those of "mine"; to keep both'
+    announced = 'about "Focal loss and calibration"; the report of "mine" replaces them; to keep both'
     assert announced in output
     assert output.index(announced) < output.index("The report: ")
     assert "<title>mine</title>" in (project.root / "results" / "report.html").read_text("utf-8")

@@ -41,7 +41,7 @@ def report(tmp_path):
 def test_a_report_of_another_title_is_announced_in_one_line(report):
     line = titles.replacement(report, {"report": {"title": "B"}})
     assert line == (
-        f'{report} and the tables and figures beside it are about "A" and will be replaced by those of "B"; '
+        f'{report} and the tables and figures beside it are about "A"; the report of "B" replaces them; '
         "to keep both, use another folder: --directory FOLDER\n"
     )
 
