@@ -13,19 +13,19 @@ sys.path.insert(0, str(ROOT))
 
 from focalcal.calibration import catalogue
 from focalcal.common.errors import UserError
+from focalcal.config import titles
+from focalcal.config.grid import build_grid
+from focalcal.config.provenance import job_params
 from focalcal.reporting import products
 from focalcal.theory.settings import job_settings
 from focalcal.training.catalogue import loss_file
 from focalcal.training.models.catalogue import model_file
-from focalcal.workflow import (
+from focalcal.snakemake_shim import (
     command_line,
     copied_results,
     environment,
     orphaned_jobs,
-    titles,
 )
-from focalcal.workflow.grid import build_grid
-from focalcal.workflow.provenance import job_params
 
 command_line.restore_types(config, workflow.config_settings.config or {})
 titles.fill_in(config, workflow.overwrite_configfiles)

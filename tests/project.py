@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from snakemake.utils import update_config
 
-from focalcal.workflow import titles
+from focalcal.config import titles
 from tests.warm_snakemake import run_snakemake
 
 ROOT = Path(__file__).resolve().parents[1]

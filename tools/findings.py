@@ -21,6 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from focalcal.calibration.catalogue import METRICS
 from focalcal.common.errors import exit_code
 from focalcal.common.io import read_json, write_text
+from focalcal.config.provenance import ROOT
 from focalcal.data.registry import entry_names, job_spec, load_entry
 from focalcal.reporting.claims.evidence import NOT_RUN
 from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, metrics_file
@@ -31,7 +32,6 @@ from focalcal.reporting.tables.table import escape_markdown
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_family
 from focalcal.training.plan import dataset_size
-from focalcal.workflow.provenance import ROOT
 from tools.snapshot import LOG_LOSS
 
 FOLDER = ROOT / "docs" / "reference-run"

@@ -12,12 +12,12 @@ from typing import Any
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.common.errors import exit_code
 from focalcal.common.io import write_text
+from focalcal.config.provenance import ROOT
+from focalcal.config.validation import SCHEMA_FILE, allowed_values
 from focalcal.data.registry import dataset_names, load_entry
 from focalcal.reporting.tables.table import escape_markdown
 from focalcal.training.catalogue import LOSSES, loss_spelling, smoothed_spellings
 from focalcal.training.models.catalogue import MODELS
-from focalcal.workflow.provenance import ROOT
-from focalcal.workflow.validation import SCHEMA_FILE, allowed_values
 
 DOCS = ROOT / "docs"
 RULES_HEAD = """\

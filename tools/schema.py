@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 
 from focalcal.common.errors import exit_code
 from focalcal.common.io import write_text
-from focalcal.workflow.config import Config
-from focalcal.workflow.provenance import ROOT
-from focalcal.workflow.validation import SCHEMA_FILE
+from focalcal.config.provenance import ROOT
+from focalcal.config.sections import Config
+from focalcal.config.validation import SCHEMA_FILE
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -15,13 +15,13 @@ import pandas as pd
 
 from focalcal.common.errors import UserError, exit_code
 from focalcal.common.io import read_json
+from focalcal.config.grid import build_grid
+from focalcal.config.provenance import ROOT
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.records.measurements import LEADING, RUN, load_metrics
 from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.images import reduced_png
-from focalcal.workflow.grid import build_grid
-from focalcal.workflow.provenance import ROOT
 
 TABLES = (
     *("arena", "arena_over_datasets", "m20_ece", "m20_error"),

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from focalcal.config.grid import Grid
+from focalcal.config.provenance import ROOT
 from focalcal.reporting.records import aggregate
-from focalcal.workflow.grid import Grid
-from focalcal.workflow.provenance import ROOT
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.run import calibrate, write_calibration
-from focalcal.workflow.provenance import made_by
+from focalcal.config.provenance import made_by
 
 
 def main(argv: Sequence[str] | None = None) -> None:

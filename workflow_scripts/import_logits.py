@@ -11,10 +11,10 @@ from typing import Any
 from focalcal.calibration.imports import Imported, import_logits, import_record
 from focalcal.calibration.logits_io import from_arrays, write_logits
 from focalcal.common.io import write_json
+from focalcal.config.provenance import provenance
 from focalcal.data.fetch import cache_folder
 from focalcal.data.network_logits import network_arrays
 from focalcal.data.networks import find_network
-from focalcal.workflow.provenance import provenance
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.workflow import orphaned_jobs
+from focalcal.snakemake_shim import orphaned_jobs
 
 
 def main(argv: Sequence[str] | None = None) -> None:

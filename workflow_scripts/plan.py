@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from focalcal.config.grid import build_grid
 from focalcal.training.plan import dataset_size, make_plan, plan_text
-from focalcal.workflow.grid import build_grid
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -11,7 +11,7 @@ from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.recommend import recommend
 from focalcal.calibration.saved import write_record
 from focalcal.common.io import read_json
-from focalcal.workflow.provenance import made_by
+from focalcal.config.provenance import made_by
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -10,9 +10,9 @@ from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import read_json, write_json
+from focalcal.config.provenance import made_by
 from focalcal.recovery.human import read_human_labels
 from focalcal.recovery.recover import recover
-from focalcal.workflow.provenance import made_by
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.common.io import write_json, write_text
+from focalcal.config.grid import build_grid
+from focalcal.config.provenance import ROOT
 from focalcal.reporting.report.contents import read_contents, report_html
-from focalcal.workflow.grid import build_grid
-from focalcal.workflow.provenance import ROOT
 
 
 def main(argv: Sequence[str] | None = None) -> None:

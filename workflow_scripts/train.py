@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from focalcal.common.checksums import checksum
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import atomic_output, write_json
+from focalcal.config.provenance import provenance
 from focalcal.training.catalogue import loss_file
 from focalcal.training.checkpoint import CheckpointFile, CheckpointRefusedError
 from focalcal.training.history import COLUMNS
@@ -21,7 +22,6 @@ from focalcal.training.loop import TrainingInterruptedError, trainer_of_run
 from focalcal.training.models.catalogue import model_file
 from focalcal.training.progress import EpochProgress
 from focalcal.training.recipes import spec_from_dict
-from focalcal.workflow.provenance import provenance
 
 LOGGER = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from focalcal.common.chain import verify
 from focalcal.common.errors import UserError
-from focalcal.workflow.chain import verify
 
 
 def main(argv: Sequence[str] | None = None) -> None:

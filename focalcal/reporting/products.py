@@ -19,7 +19,7 @@ from focalcal.common.declarations import Declaration, declare, read_declarations
 from focalcal.data.registry import input_kind
 
 if TYPE_CHECKING:
-    from focalcal.workflow.grid import Grid, Run
+    from focalcal.config.grid import Grid, Run
 
 table = declare
 """Declares a function below `tables/`; the facts are fields of `Product`."""

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from focalcal.config.grid import build_grid
 from focalcal.training.catalogue import LOSSES
-from focalcal.workflow.grid import build_grid
 from tests.project import ROOT, Project, copy_sources, merged_config, tiny_recipe
 from workflow_scripts import train
 

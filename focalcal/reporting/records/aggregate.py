@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.tidy import COLUMNS
+from focalcal.common.chain import outdated
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output, read_json, refusing_damage
+from focalcal.config.grid import Grid, Run
+from focalcal.config.provenance import code_digests
 from focalcal.training.catalogue import loss_file
 from focalcal.training.models.catalogue import model_file
-from focalcal.workflow.chain import outdated
-from focalcal.workflow.grid import Grid, Run
-from focalcal.workflow.provenance import code_digests
 
 METRIC_HEADER = ",".join(COLUMNS)
 # The first four columns of the metrics identify a run.

@@ -10,6 +10,8 @@ from typing import Any
 from focalcal.calibration.catalogue import METHODS
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.io import read_json, refusing_damage
+from focalcal.config.grid import Grid
+from focalcal.config.provenance import ROOT
 from focalcal.reporting.html import render
 from focalcal.reporting.products import PAGES, SECTIONS, Layout, Product
 from focalcal.reporting.recommendation import advice_text
@@ -21,8 +23,6 @@ from focalcal.reporting.report.runtime import chart_runtime, read_chart
 from focalcal.reporting.statistics.answer import answer_card
 from focalcal.reporting.statistics.effects import sample_comparisons
 from focalcal.reporting.tables.best_losses import best_loss_text
-from focalcal.workflow.grid import Grid
-from focalcal.workflow.provenance import ROOT
 
 
 def read_text(path: Path) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from focalcal.common import codehash
 from focalcal.common.codehash import code_version, import_closure, package_versions, tree_digest
-from focalcal.workflow.provenance import ROOT, job_params
+from focalcal.config.provenance import ROOT, job_params
 
 MODULE = '''
 """Says something."""

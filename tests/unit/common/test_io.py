@@ -7,7 +7,7 @@ import time
 import pytest
 
 from focalcal.common.io import atomic_output, write_json, write_text
-from focalcal.workflow.provenance import ROOT
+from focalcal.config.provenance import ROOT
 
 WRITER = """
 import sys, time

@@ -10,11 +10,11 @@ from PIL import Image
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.calibration.search import boundaries_hit
+from focalcal.config.grid import build_grid
 from focalcal.reporting.claims.ledger import RUNS, load_claims
 from focalcal.reporting.products import Layout
 from focalcal.reporting.records.aggregate import RUN_COLUMNS
 from focalcal.reporting.records.measurements import COLUMNS
-from focalcal.workflow.grid import build_grid
 from tests.project import ROOT, merged_config
 from tests.unit.reporting.made_recommendation import made_recommendation
 from workflow_scripts import claims, experiment_checks, products, report

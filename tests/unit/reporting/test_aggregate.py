@@ -9,9 +9,9 @@ from focalcal.common import checksums
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_json, write_text
+from focalcal.config.grid import build_grid
+from focalcal.config.provenance import ROOT, made_by
 from focalcal.reporting.records import aggregate
-from focalcal.workflow.grid import build_grid
-from focalcal.workflow.provenance import ROOT, made_by
 from tests.project import merged_config
 from workflow_scripts import aggregate as entry_point
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from focalcal.config.provenance import ROOT
 from focalcal.reporting import products
 from focalcal.reporting.products import INPUTS, PRODUCTS, SUFFIXES, Layout, Product, sweep_group
 from focalcal.reporting.records.sources import Sources, UndeclaredInputError
-from focalcal.workflow.provenance import ROOT
 
 FIGURE = Product(
     "curve", "figure", "focalcal/reporting/figures/x.py", "theory", 1, "Curve", "A curve.", ("metrics",)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from focalcal.calibration.catalogue import METHODS
+from focalcal.config.grid import build_grid
 from focalcal.reporting import html, products
 from focalcal.reporting.figures import style
 from focalcal.reporting.html import TEMPLATES
@@ -21,7 +22,6 @@ from focalcal.reporting.report import contents as report_contents
 from focalcal.reporting.report.contents import read_contents, report_html
 from focalcal.reporting.report.runtime import chart_runtime
 from focalcal.reporting.text import format_duration
-from focalcal.workflow.grid import build_grid
 from tests.project import ROOT
 from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_results import MadeResults

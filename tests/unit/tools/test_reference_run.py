@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 import yaml
 
+from focalcal.config.grid import build_grid
 from focalcal.data.networks import networks_of
 from focalcal.reporting.records.measurements import RUN, load_metrics, metrics_file
 from focalcal.reporting.text import format_number
-from focalcal.workflow.grid import build_grid
 from tests.project import ROOT, merged_config
 
 REFERENCE = ROOT / "docs" / "reference-run"

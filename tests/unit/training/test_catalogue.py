@@ -7,10 +7,10 @@ import pytest
 
 from focalcal.common import codehash
 from focalcal.common.errors import UserError
+from focalcal.config.provenance import ROOT
 from focalcal.theory.thresholds import gamma_star
 from focalcal.training import catalogue, models
 from focalcal.training.catalogue import parse_loss, training_gamma
-from focalcal.workflow.provenance import ROOT
 
 CONTRACT_IDS = [
     *("ce", "focal-1", "focal-2", "focal-3", "focal-5", "focal-7", "flsd-53", "flsd-532"),

@@ -2,9 +2,9 @@ import pytest
 
 from focalcal.common.errors import UserError
 from focalcal.common.io import write_json
+from focalcal.config.grid import build_grid
 from focalcal.training.catalogue import LOSSES, parse_loss
 from focalcal.training.smoke import smoke_faults, smoke_table
-from focalcal.workflow.grid import build_grid
 from tests.project import ROOT, merged_config
 from workflow_scripts import smoke
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from focalcal.workflow.provenance import ROOT
+from focalcal.config.provenance import ROOT
 
 
 def spec_of(argv):

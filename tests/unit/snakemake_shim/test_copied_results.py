@@ -1,7 +1,7 @@
 import pytest
 
 from focalcal.common.errors import UserError
-from focalcal.workflow import copied_results
+from focalcal.snakemake_shim import copied_results
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import pytest
 
 from focalcal.common.errors import UserError
-from focalcal.workflow import orphaned_jobs
-from focalcal.workflow.orphaned_jobs import OrphanedJob
+from focalcal.snakemake_shim import orphaned_jobs
+from focalcal.snakemake_shim.orphaned_jobs import OrphanedJob
 from workflow_scripts import orphaned_jobs as entry_point
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from focalcal.common.errors import UserError
-from focalcal.workflow.grid import build_grid
+from focalcal.config.grid import build_grid
 from tests.project import ROOT, merged_config
 
 MISTAKES = {

@@ -11,7 +11,7 @@ import yaml
 
 from focalcal.calibration import catalogue
 from focalcal.common.errors import UserError
-from focalcal.workflow import environment
+from focalcal.snakemake_shim import environment
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))

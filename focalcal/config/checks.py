@@ -12,12 +12,12 @@ from focalcal.calibration import catalogue as calibration_catalogue
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import FOLDER, KINDS, check_extensions, extension_names
 from focalcal.common.messages import check_file, error_prefix, shown, unknown_name
+from focalcal.config.sections import LogitsEntry, RecoverySection, ReportSection
 from focalcal.data import registry
 from focalcal.theory.settings import check_fit_ranges, theory_settings
 from focalcal.training import catalogue as training_catalogue
 from focalcal.training.models import catalogue as model_catalogue
 from focalcal.training.recipes import check_recipe, recipe_from_dict
-from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
 
 PLUMBING = True
 MAXIMUM_GRID_POINTS = 100_000

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PLUMBING = True
 SCHEMA_FILE = "schemas/config.schema.json"
-"""Generated from the dataclasses of `focalcal.workflow.config` by `make schema`."""
+"""Generated from the dataclasses of `focalcal.config.sections` by `make schema`."""
 
 _TYPE_NAMES = {
     "array": "a list",

@@ -15,12 +15,12 @@ from typing import Any
 
 from focalcal.calibration.catalogue import METRICS, extension_digests
 from focalcal.common.errors import UserError
+from focalcal.config.checks import check_logits_files, check_own_code, check_runs, check_sections
+from focalcal.config.sections import LogitsEntry, RecoverySection, ReportSection
+from focalcal.config.validation import SCHEMA_FILE, check_against_schema
 from focalcal.data import networks, registry
 from focalcal.training.catalogue import extension_digests_of_run, training_gamma
 from focalcal.training.recipes import Recipe, recipe_from_dict
-from focalcal.workflow.config import LogitsEntry, RecoverySection, ReportSection
-from focalcal.workflow.config_checks import check_logits_files, check_own_code, check_runs, check_sections
-from focalcal.workflow.validation import SCHEMA_FILE, check_against_schema
 
 RUN_SECTIONS = ("runs", "logits", "published", "datasets", "recipes", "calibration", "recovery")
 

@@ -9,9 +9,9 @@ import pytest
 
 from focalcal.common.errors import UserError
 from focalcal.common.messages import unknown_name
+from focalcal.config.provenance import ROOT
+from focalcal.config.validation import SCHEMA_FILE, check_against_schema
 from focalcal.data import registry
-from focalcal.workflow.provenance import ROOT
-from focalcal.workflow.validation import SCHEMA_FILE, check_against_schema
 from tests.project import merged_config
 from tools import schema as generator
 

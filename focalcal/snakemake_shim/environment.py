@@ -8,6 +8,7 @@ from focalcal.common.errors import UserError
 
 PLUMBING = True
 
+
 def set_job_environment(root: Path, cache: str | None) -> None:
     """Set the environment that jobs inherit.
 

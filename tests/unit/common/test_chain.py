@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from focalcal.common import checksums
+from focalcal.common.chain import outdated, verify
 from focalcal.common.io import write_text
-from focalcal.workflow.chain import outdated, verify
 from workflow_scripts import verify as entry_point
 
 RESULTS = Path("results")

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from focalcal.common.errors import UserError
+from focalcal.config.grid import Grid, build_grid
+from focalcal.config.provenance import ROOT
 from focalcal.data import registry
-from focalcal.workflow.grid import Grid, build_grid
-from focalcal.workflow.provenance import ROOT
 from tests.project import merged_config
 
 TABLES = {name for name in registry.entry_names() if registry.load_entry(name)["kind"] == "table"}
@@ -174,7 +174,7 @@ def test_the_sections_that_define_the_runs_make_an_equal_grid():
 
 def test_the_grid_imports_nothing_heavy():
     heavy = ("numpy", "torch", "pandas", "pydantic", "matplotlib", "jsonschema", "yaml")
-    code = f"import sys, focalcal.workflow.grid; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, focalcal.config.grid; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 

@@ -1,4 +1,4 @@
-from focalcal.workflow.command_line import restore_types
+from focalcal.snakemake_shim.command_line import restore_types
 
 
 def test_nested_texts_become_what_they_mean():

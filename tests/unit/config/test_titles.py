@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from focalcal.workflow import titles
+from focalcal.config import titles
 
 LOGITS = {"my-model": {}, "other": {}}
 
