@@ -34,8 +34,7 @@ class SchemaKeyword:
 
 UNIQUE = SchemaKeyword("uniqueItems", True)
 
-# Training imports this module, so a change here trains every run again: a type that only one section needs is
-# defined there.
+# A type that only one section needs is defined there.
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
