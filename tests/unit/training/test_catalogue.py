@@ -1,5 +1,4 @@
 import ast
-import importlib
 import sys
 from pathlib import Path
 
@@ -11,19 +10,6 @@ from focalcal.config.provenance import ROOT
 from focalcal.theory.thresholds import gamma_star
 from focalcal.training import catalogue, models
 from focalcal.training.catalogue import parse_loss, training_gamma
-
-CONTRACT_IDS = [
-    *("ce", "focal-1", "focal-2", "focal-3", "focal-5", "focal-7", "flsd-53", "flsd-532"),
-    *("focal-sched-532", "focal-sched-531", "adafocal", "brier", "mmce", "ls-0.05", "ls-0.1"),
-]
-
-
-@pytest.mark.parametrize("loss_id", CONTRACT_IDS)
-def test_every_contract_id_is_known_and_implemented(loss_id):
-    parsed = parse_loss(loss_id)
-    assert parsed.id == loss_id
-    kind = catalogue.LOSSES[parsed.kind]
-    assert callable(getattr(importlib.import_module(kind.module), kind.function))
 
 
 def test_a_loss_is_in_the_file_that_its_runs_depend_on():

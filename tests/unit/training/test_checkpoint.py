@@ -26,12 +26,6 @@ def test_round_trip(file):
     assert [path.name for path in file.folder.iterdir()] == ["state.safetensors"]
 
 
-def test_channels_last_weights_keep_their_values(file):
-    weights = torch.randn(4, 3, 2, 2).to(memory_format=torch.channels_last)
-    file.save(Checkpoint({"w": weights}, {}))
-    assert torch.equal(file.load().tensors["w"], weights)
-
-
 def test_no_file_is_no_checkpoint(tmp_path):
     assert CheckpointFile(tmp_path / "nowhere", IDENTITY).load() is None
 
