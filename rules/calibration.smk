@@ -44,6 +44,8 @@ rule recommend:
     input:
         logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
         fits="results/calibration/{dataset}/{model}/{loss}/seed{seed}/fits.json",
+        metrics="results/calibration/{dataset}/{model}/{loss}/seed{seed}/metrics.csv",
+        diagnostics="results/calibration/{dataset}/{model}/{loss}/seed{seed}/diagnostics.json",
     output:
         calibrator="results/recommended/{dataset}/{model}/{loss}/seed{seed}.json",
     log:
@@ -63,6 +65,8 @@ rule recommend:
         " --spec {params.spec:q}"
         " --logits {input.logits:q}"
         " --fits {input.fits:q}"
+        " --metrics {input.metrics:q}"
+        " --diagnostics {input.diagnostics:q}"
         " --output {output.calibrator:q}"
         " > {log:q} 2>&1"
 

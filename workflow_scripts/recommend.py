@@ -9,8 +9,8 @@ from pathlib import Path
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.logits_io import read_logits
 from focalcal.calibration.recommend import recommend
+from focalcal.calibration.run import read_saved_fits
 from focalcal.calibration.saved import write_record
-from focalcal.common.io import read_json
 from focalcal.config.provenance import made_by
 
 
@@ -24,10 +24,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--logits", type=Path, required=True, help="the run's logits, .npz")
     parser.add_argument("--fits", type=Path, required=True, help="the run's calibration fits, .json")
+    parser.add_argument("--metrics", type=Path, required=True, help="the run's calibration metrics, .csv")
+    parser.add_argument("--diagnostics", type=Path, required=True, help="the run's diagnostics, .json")
     parser.add_argument("--output", type=Path, required=True, help="recommended calibrator to write, .json")
     arguments = parser.parse_args(argv)
 
-    known = read_json(arguments.fits)["fits"]
+    known = read_saved_fits(arguments.fits, arguments.metrics, arguments.diagnostics)
     found = recommend(read_logits(arguments.logits), arguments.spec, known)
     origin = made_by(
         arguments.spec, "workflow_scripts/recommend.py", *declaring_files(arguments.spec["methods"])

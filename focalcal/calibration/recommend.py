@@ -18,21 +18,21 @@ choose nothing.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.binning import reliability_bins
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.diagnostics import FitKey, reduce_predictions
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.metrics import metric_value
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.prior import penalised_loss
-from focalcal.calibration.run import context_of, why_not_applicable
-from focalcal.common.intervals import NORMAL_HALF_WIDTH
+from focalcal.calibration.resampling import mean_change
+from focalcal.calibration.run import SavedFit, context_of, why_not_applicable
 
 FOLDS = 4
 RESAMPLES = 500
@@ -67,7 +67,7 @@ class Recommendation:
 
 
 def recommend(
-    logits: RunLogits, spec: Mapping[str, Any], known: Sequence[Mapping[str, Any]] = ()
+    logits: RunLogits, spec: Mapping[str, Any], known: Mapping[FitKey, SavedFit] | None = None
 ) -> Recommendation:
     """Return the recommended calibrator, fitted to all validation samples, and what led to it.
 
@@ -78,9 +78,9 @@ def recommend(
     spec : mapping
         `methods`, the candidates; `gammas` and `temperatures` {start, stop, step}, their grids; `bins` and
         `adaece`, how the scores bin; `run`, of which `loss` and `gamma` say how the model was trained.
-    known : sequence of mappings
-        Records of fits to the whole validation split with the same settings (`fits` of a fits.json); those by
-        log-loss are not made again.
+    known : mapping, optional
+        Fits to the whole validation split with the same settings, by method and criterion
+        (`run.read_saved_fits`); those by log-loss are neither made nor scored again.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def recommend(
     >>> load_calibrator(found.record).predict_proba(scores[:2]).shape
     (2, 3)
     """
-    context = context_of(spec)
+    context, known = context_of(spec), known or {}
     classes = logits.val.logits.shape[1]
     absent = np.setdiff1d(np.arange(classes), logits.val.labels).tolist()
     whole = Objective(logits.val.logits, logits.val.labels)
@@ -132,7 +132,7 @@ def recommend(
         ratio = None
         chosen = choose(means, errors, sizes)
         shares = _shares(losses, errors, sizes)
-    tests = _test_scores(fitted, logits.test, context)
+    tests = _test_results(fitted, known, logits.test, context)
     best = int(np.argmin(means))
     candidates = [
         {
@@ -143,7 +143,7 @@ def recommend(
             "above_best_error": float(errors[i, best]),
             "share": float(shares[i]),
             "boundaries": fitted[name].boundaries_,
-            "test": tests[name],
+            "test": tests[name].scores,
         }
         for i, name in enumerate(names)
     ]
@@ -163,8 +163,7 @@ def recommend(
         "candidates": sorted(candidates, key=lambda candidate: candidate["held_out_nll"]),
         "not_applicable": skipped,
         "reliability": {
-            side: _bins(fitted[method], logits.test, context)
-            for side, method in (("before", LEAVE), ("after", name))
+            side: tests[method].reliability for side, method in (("before", LEAVE), ("after", name))
         },
     }
     return Recommendation(fitted[name].to_record(), details)
@@ -259,12 +258,11 @@ def _unfitted(method: str, context: Context) -> Calibrator:
 
 
 def _fit_to_all(
-    method: str, context: Context, whole: Objective, known: Sequence[Mapping[str, Any]]
+    method: str, context: Context, whole: Objective, known: Mapping[FitKey, SavedFit]
 ) -> Calibrator:
     """Return a candidate fitted to all samples, from its known fit if there is one."""
-    for record in known:
-        if (record["method"], record["criterion"]) == (method, _criterion(method)):
-            return load_calibrator(record)
+    if (method, _criterion(method)) in known:
+        return load_calibrator(known[method, _criterion(method)].record)
     return _unfitted(method, context).fit_objective(whole)
 
 
@@ -316,25 +314,34 @@ def _split_gap(logits: RunLogits) -> float:
     return float((test.mean() - val.mean()) / error) if error > 0 else 0.0
 
 
-def _test_scores(
-    fitted: Mapping[str, Calibrator], test: Split, context: Context
-) -> dict[str, dict[str, float]]:
-    """Return the test scores of each calibrator, and its log-loss minus that as trained with an interval.
+class _TestResult(NamedTuple):
+    """How a calibrator does on the test split."""
 
-    The interval covers 95 % over test samples; it is a normal one, of the paired differences.
-    """
+    scores: dict[str, float]
+    """`SCORES`, and the log-loss minus that as trained with the bounds of its interval."""
+    reliability: dict[str, list]
+
+
+def _test_results(
+    fitted: Mapping[str, Calibrator], known: Mapping[FitKey, SavedFit], test: Split, context: Context
+) -> dict[str, _TestResult]:
+    """Return how each calibrator does on the test split; what is known is not computed again."""
     trained = _sample_losses(fitted[LEAVE], test.logits, test.labels)
     found = {}
     for name, calibrator in fitted.items():
+        if (name, _criterion(name)) in known:
+            found[name] = _known_result(known[name, _criterion(name)])
+            continue
         predictions = Predictions.from_logs(calibrator.predict_log_proba(test.logits), test.labels)
         scores = {score: metric_value(score, predictions, context.bins, context.adaece) for score in SCORES}
-        differences = -predictions.label_logs - trained
-        change = float(differences.mean())
-        width = NORMAL_HALF_WIDTH * float(differences.std(ddof=1)) / len(differences) ** 0.5
-        found[name] = scores | {"nll_change": change, "low": change - width, "high": change + width}
+        reduced = reduce_predictions(predictions, context.bins, compared=False)
+        change, interval = mean_change(reduced.losses, trained)
+        found[name] = _TestResult(scores | {"nll_change": change, **vars(interval)}, reduced.reliability)
     return found
 
 
-def _bins(calibrator: Calibrator, test: Split, context: Context) -> dict[str, list]:
-    predictions = Predictions.from_logs(calibrator.predict_log_proba(test.logits), test.labels)
-    return reliability_bins(predictions.confidence, predictions.correct, context.bins)
+def _known_result(fit: SavedFit) -> _TestResult:
+    scores = {score: fit.scores[score] for score in SCORES}
+    changes = dict(zip(("nll_change", "low", "high"), fit.diagnostics["nll_change"], strict=True))
+    reliability = {name: fit.diagnostics[name] for name in ("count", "confidence", "accuracy")}
+    return _TestResult(scores | changes, reliability)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ from focalcal.calibration.objective import Objective
 from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.search import NoMinimumError, temperature_grid
 from focalcal.calibration.tidy import COLUMNS, score_rows
-from focalcal.common.csv_rows import write_rows
-from focalcal.common.io import atomic_output, write_json
+from focalcal.common.csv_rows import read_rows, write_rows
+from focalcal.common.io import atomic_output, read_json, write_json
 
 Evaluation = tuple[dict[str, dict[str, float]], ReducedPredictions]
 """Scores of one fit by split and metric, and what is kept of its test predictions."""
@@ -142,6 +142,33 @@ def write_calibration(
     write_json(diagnostics_path, result.diagnostics)
     with atomic_output(surfaces_path) as partial:
         np.savez_compressed(partial, **result.surfaces)
+
+
+class SavedFit(NamedTuple):
+    """A fit that a calibration job wrote, and how it does on the test split."""
+
+    record: Mapping[str, Any]
+    """As `load_calibrator` takes it."""
+    scores: Mapping[str, float]
+    """Test scores by metric."""
+    diagnostics: Mapping[str, Any]
+    """As `diagnostics.diagnose` describes a fit."""
+
+
+def read_saved_fits(
+    fits_path: str | os.PathLike[str],
+    metrics_path: str | os.PathLike[str],
+    diagnostics_path: str | os.PathLike[str],
+) -> dict[FitKey, SavedFit]:
+    """Return each fit of a calibration job, by method and criterion, from what `write_calibration` wrote."""
+    scores: dict[FitKey, dict[str, float]] = {}
+    for row in read_rows(metrics_path):
+        if row["split"] == "test":
+            key = (row["method"], row["criterion"] or None)
+            scores.setdefault(key, {})[row["metric"]] = float(row["value"])
+    described = {(fit["method"], fit["criterion"]): fit for fit in read_json(diagnostics_path)["fits"]}
+    records = {(fit["method"], fit["criterion"]): fit for fit in read_json(fits_path)["fits"]}
+    return {key: SavedFit(record, scores[key], described[key]) for key, record in records.items()}
 
 
 class _Evaluator:

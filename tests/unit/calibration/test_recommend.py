@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from focalcal.calibration import recommend as recommending
 from focalcal.calibration import saved
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
 from focalcal.calibration.catalogue import BUILT_IN_METHODS, METHODS
@@ -17,7 +18,7 @@ from focalcal.calibration.recommend import (
     recommend,
     stratified_folds,
 )
-from focalcal.calibration.run import calibrate
+from focalcal.calibration.run import calibrate, read_saved_fits, write_calibration
 from focalcal.calibration.scaling import VectorScaling
 from focalcal.data.network_logits import network_arrays
 from focalcal.data.networks import networks_of
@@ -200,16 +201,16 @@ def test_the_file_of_a_run_is_a_saved_calibrator_with_what_led_to_it(tmp_path, o
     }
     np.savez(tmp_path / "logits.npz", **arrays)
     output = tmp_path / "seed1.json"
-    fits = tmp_path / "fits.json"
-    fits.write_text(
-        json.dumps(calibrate(logits, SPEC | {"criteria": ["ece", "nll"], "resamples": 100}).fits),
-        encoding="utf-8",
-    )
-    arguments = {"spec": json.dumps(SPEC), "logits": tmp_path / "logits.npz", "fits": fits, "output": output}
+    files = {name: tmp_path / name for name in ("metrics", "fits", "surfaces", "diagnostics")}
+    found = calibrate(logits, SPEC | {"criteria": ["ece", "nll"], "resamples": 100})
+    write_calibration(found, {}, *files.values())
+    del files["surfaces"]
+    arguments = {"spec": json.dumps(SPEC), "logits": tmp_path / "logits.npz", **files, "output": output}
     entry_point.main([text for name, value in arguments.items() for text in (f"--{name}", str(value))])
     content = json.loads(output.read_text("utf-8"))
-    # Here the fits to all samples come from the file; they are those that are made without it.
+    # Here the fits to all samples and their scores come from files; they are those that are made without.
     assert content["recommendation"]["candidates"] == overconfident.details["candidates"]
+    assert content["recommendation"]["reliability"] == overconfident.details["reliability"]
     assert content["calibrator"] == overconfident.record
     assert content["spec"] == SPEC
     assert "focalcal/calibration/recommend.py" in content["provenance"]["code"]
@@ -220,20 +221,27 @@ def test_the_file_of_a_run_is_a_saved_calibrator_with_what_led_to_it(tmp_path, o
     )
 
 
-def test_known_fits_by_log_loss_are_not_made_again(monkeypatch):
+def test_known_fits_by_log_loss_are_neither_made_nor_scored_again(monkeypatch, tmp_path):
     logits = gaussian_logits(3.0, samples=400)
-    spec = SPEC | {"methods": []}
-    known = recommend(logits, spec).record
-    fit_to = []
-    fitting = Calibrator.fit_objective
+    spec = SPEC | {"methods": ["none", "ts-prior"]}
+    files = [tmp_path / name for name in ("metrics", "fits", "surfaces", "diagnostics")]
+    write_calibration(calibrate(logits, spec | {"criteria": ["ece"], "resamples": 100}), {}, *files)
+    known = read_saved_fits(files[1], files[0], files[3])
+    assert set(known) == {("none", None), ("ts-prior", "nll")}
+    alone = recommend(logits, spec)
+    fit_to, scored = [], []
+    fitting, scoring = Calibrator.fit_objective, recommending.metric_value
 
     def counted(self, objective, **options):
         fit_to.append((type(self).__name__, len(objective.labels)))
         return fitting(self, objective, **options)
 
     monkeypatch.setattr(Calibrator, "fit_objective", counted)
-    assert recommend(logits, spec, [known | {"criterion": "ece", "parameters": {}}, known]).record == known
+    monkeypatch.setattr(recommending, "metric_value", lambda *a: scored.append(a) or scoring(*a))
+    found = recommend(logits, spec, known)
+    assert found.details == alone.details
     assert [size for name, size in fit_to if name == "PriorTemperatureScaling"] == [300] * 4
+    assert scored == []
 
 
 def accurate_network(samples, seed, factor=1.3):
