@@ -82,7 +82,7 @@ def recover(
         reliability = reliability_bins(predictions.confidence, predictions.correct, bins)
         described.append({**fit, "scores": scores, "reliability": reliability})
     if run["gamma"] is not None and run["gamma"] > 0:
-        shares = diagnose(logits.test.logits, run["gamma"], logits.test.posterior)
+        shares = confidence_shares(logits.test.logits, run["gamma"], logits.test.posterior)
         rows.extend(score_rows(run, AS_TRAINED, "test", shares))
     record = {
         "run": dict(run),
@@ -169,7 +169,7 @@ def _checked_pair(posterior: ArrayLike, log_probs: ArrayLike) -> tuple[np.ndarra
     return posterior, log_probs
 
 
-def diagnose(
+def confidence_shares(
     logits: ArrayLike, gamma: float, posterior: NDArray[np.float64] | None = None
 ) -> dict[str, float]:
     """Return shares of the samples whose largest probability q is below or above what it should be.

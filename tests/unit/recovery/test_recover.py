@@ -10,7 +10,7 @@ from focalcal.calibration.logits_io import RunLogits, Split, write_logits
 from focalcal.common.errors import UserError
 from focalcal.data.synthetic import gauss3
 from focalcal.recovery import recover as recovery
-from focalcal.recovery.recover import diagnose
+from focalcal.recovery.recover import confidence_shares
 from focalcal.theory.psi import log_psi, psi_inverse
 from focalcal.theory.thresholds import overconfidence_threshold, underconfidence_threshold
 from workflow_scripts import recover as recover_script
@@ -138,7 +138,7 @@ def test_the_diagnosis_is_among_the_rows_of_a_focal_loss_with_known_gamma(gamma,
     if not known:
         val, test = (Split(split.logits, split.labels) for split in (val, test))
     rows = recovery.recover(RunLogits(val, test), described(gamma), fits_of(), 10).rows
-    expected = diagnose(test.logits, gamma, test.posterior) if gamma else {}
+    expected = confidence_shares(test.logits, gamma, test.posterior) if gamma else {}
     assert len(expected) == (8 if gamma and known else 5 if gamma else 0)
     shares = [row for row in rows if row["metric"].partition("_")[0] in ("region", "psi", "true")]
     assert {row["metric"]: row["value"] for row in shares} == expected
@@ -180,7 +180,7 @@ class TestDiagnosis:
         tops = np.array([0.95 * over, (over + under) / 2, 1.05 * under, 0.9, 1 - 1e-12])
         probs = np.repeat((1 - tops)[:, None] / 11, 12, axis=1)
         probs[:, 0] = tops
-        shares = diagnose(np.log(probs), gamma)
+        shares = confidence_shares(np.log(probs), gamma)
         assert shares["region_over"] == pytest.approx(0.2)
         assert shares["region_ambiguous"] == pytest.approx(0.2)
         assert shares["region_under"] == pytest.approx(0.6)
@@ -192,18 +192,18 @@ class TestDiagnosis:
     @pytest.mark.parametrize("gamma", [1.0, 5.0])
     def test_psi_is_right_at_the_minimiser(self, gamma):
         test = split_of(3000, gamma)
-        shares = diagnose(test.logits, gamma, test.posterior)
+        shares = confidence_shares(test.logits, gamma, test.posterior)
         assert shares["psi_right"] == pytest.approx(1.0, abs=0.002)
         # With three classes there is no overconfident minimiser.
         assert shares["true_under"] == pytest.approx(1.0, abs=0.002)
 
     def test_uniform_predictions_are_neither(self):
-        shares = diagnose(np.zeros((4, 3)), 2.0, np.full((4, 3), 1 / 3))
+        shares = confidence_shares(np.zeros((4, 3)), 2.0, np.full((4, 3), 1 / 3))
         assert shares == dict.fromkeys(shares, 0.0) | {"psi_right": 1.0}
 
     def test_saturated_predictions_are_underconfident_still(self):
-        assert diagnose(np.array([[800.0, 0.0, 0.0]]), 2.0)["region_under"] == 1.0
-        assert diagnose(np.array([[40.0, 0.0, 0.0]]), 2.0)["psi_under"] == 1.0
+        assert confidence_shares(np.array([[800.0, 0.0, 0.0]]), 2.0)["region_under"] == 1.0
+        assert confidence_shares(np.array([[40.0, 0.0, 0.0]]), 2.0)["psi_under"] == 1.0
 
 
 def write_runs(folder, human=None):
