@@ -127,6 +127,13 @@ def test_new_gamma_or_seed_runs_only_the_new_runs(project, key, value):
     assert stages(planned) == {"training", "calibration", "recovery", "reporting"}
 
 
+def test_another_shown_criterion_fits_nothing_again(project):
+    project.configure(lambda config: config["report"].update(criterion="nll"))
+    planned = project.planned()
+    assert "tables" in planned
+    assert not {"calibrate", "recommend", "recover"} & set(planned)
+
+
 def test_changed_theory_setting_reruns_only_what_reads_it(project):
     project.configure(lambda config: config["theory"].update(linear_model_steps=7))
     theory = {rule for rule in project.planned() if rule.startswith("theory")}

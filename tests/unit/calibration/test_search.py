@@ -200,16 +200,6 @@ def test_continuous_search_records_the_boundaries_it_stopped_at():
     assert (point(fit)[1], fit.boundaries) == (0.01, {"temperature": "low"})
 
 
-def test_continuous_search_refuses_criteria_that_are_not_smooth():
-    with pytest.raises(ValueError, match="criterion is 'ece'; the continuous search minimises only 'nll'"):
-        search.continuous_search(Objective(*SETS["moderate"]), "ece", (0.0, 1.0), TEMPERATURES)
-
-
-def test_unknown_criterion_is_named():
-    with pytest.raises(ValueError, match="criterion is 'mce'; expected one of nll, ece, adaece"):
-        search.grid_search(Objective(*SETS["moderate"]), "mce", (0.0,), TEMPERATURES)
-
-
 def test_focal_loss_search_with_gamma_zero_is_temperature_scaling_by_nll():
     objective = Objective(*SETS["moderate"])
     focal = search.focal_loss_search(objective, 0.0, TEMPERATURES)
