@@ -66,12 +66,6 @@ def test_the_same_spec_gives_the_same_bytes(tmp_path):
     assert checksums[0] == checksums[1]
 
 
-def test_default_sizes():
-    expected = {"gauss-3": [3000, 2000, 20_000], "gauss-10": [2000, 2000, 20_000], "digits": [1000, 297, 500]}
-    for name, sizes in expected.items():
-        assert list(registry.job_spec(name)["parameters"]["sizes"].values()) == sizes
-
-
 def idx_files(server, train, test):
     random = np.random.RandomState(0)
     names = [
@@ -162,18 +156,6 @@ def test_tiny_imagenet(server, tmp_path):
     assert set(data.val_indices) | set(data.train_indices) == set(range(400))
 
 
-@pytest.mark.parametrize("name", ["cifar10", "cifar100", "cifar10-s", "svhn", "tinyimagenet", "mnist"])
-def test_validation_and_test_never_overlap_in_the_real_sizes(name):
-    spec = registry.job_spec(name)
-    counts, parameters = spec["entry"]["counts"], spec["parameters"]
-    train, val = splits.shuffled_validation(
-        counts["train"], parameters["validation"], parameters["split_seed"]
-    )
-    test = np.arange(counts["train"], counts["train"] + counts["test"])
-    together = np.concatenate([train, val, test])
-    assert len(np.unique(together)) == len(together) == counts["train"] + counts["test"]
-
-
 def test_a_spec_without_sources_uses_those_of_the_registry(monkeypatch, tmp_path):
     asked = []
 
@@ -202,39 +184,12 @@ def test_a_variant_of_a_gaussian_problem_shares_validation_and_test(tmp_path):
         )
 
 
-def test_own_folder(tmp_path):
-    for name in ("ant", "bee"):
-        (tmp_path / "pictures" / name).mkdir(parents=True)
-        for i in range(10):
-            Image.new("RGB", (4, 4), (i, 0, 0)).save(tmp_path / "pictures" / name / f"{i}.png")
-    spec = registry.job_spec("own", {"folder": str(tmp_path / "pictures")})
-    data, record = run_fetch(spec, tmp_path)
-    assert data.inputs.shape == (20, 3, 4, 4)
-    assert record["class_names"] == ["ant", "bee"]
-    assert record["source"] == f"folder {tmp_path / 'pictures'}"
-
-
 def test_own_npz(tmp_path):
     np.savez(tmp_path / "a.npz", inputs=np.random.RandomState(0).rand(30, 2), labels=np.arange(30) % 3)
     data, record = run_fetch(registry.job_spec("own", {"npz": str(tmp_path / "a.npz")}), tmp_path)
     assert data.classes == 3
     assert record["class_names"] == ["0", "1", "2"]
     assert record["sizes"] == {"train": 21, "val": 3, "test": 6}
-
-
-def test_own_python_file(tmp_path, monkeypatch):
-    (tmp_path / "extensions" / "datasets").mkdir(parents=True)
-    (tmp_path / "extensions" / "datasets" / "mine.py").write_text(
-        "from focalcal.data.synthetic import prepare_gaussian\n"
-        "def load(options):\n"
-        "    return prepare_gaussian('gauss-3', options['sizes'], 0, 1.0)\n"
-    )
-    monkeypatch.setattr(registry, "PROJECT_ROOT", tmp_path)
-    sizes = {"train": 5, "val": 6, "test": 7}
-    spec = registry.job_spec("mine", {"options": {"sizes": sizes}}, tmp_path)
-    _, record = run_fetch(spec, tmp_path)
-    assert record["sizes"] == sizes
-    assert record["source"] == "Python file extensions/datasets/mine.py"
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,9 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 from tests.project import ROOT
 
 FOLDER = ROOT / "docs" / "examples"
-SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
 
 
 def printed(script, folder):
@@ -47,16 +44,3 @@ def test_an_own_loss_has_its_row_beside_the_others(tmp_path):
     assert list(rows) == ["bounded", "ce", "focal-3", "flsd-53", "ls-0.05"]
     assert all(len(scores) == 3 for scores in rows.values())
     assert rows["focal-3"][1] < rows["focal-3"][0]
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_is_short_and_divided_into_cells(script):
-    text = (FOLDER / script).read_text("utf-8")
-    assert len(text.splitlines()) < 60
-    assert text.count("# %% ") >= 3
-
-
-def test_every_script_is_linked():
-    pages = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("recommend.md", "extend.md"))
-    assert all(f"(examples/{script})" in pages for script in SCRIPTS)
-    assert "(docs/examples)" in (ROOT / "README.md").read_text("utf-8")

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import tomllib
 
 from tests.project import ROOT
 
@@ -66,10 +65,3 @@ def test_a_saved_calibrator_loads_and_predicts_with_numpy_alone(tmp_path):
     before, after = json.loads(run(FIRST_USE, "c.json", tmp_path))
     assert {"scipy", "numba", "sklearn", "threadpoolctl", *NOT_NEEDED}.isdisjoint(after)
     assert after == before
-
-
-def test_the_dependencies_are_few():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    names = {entry.partition(">")[0] for entry in project["dependencies"]}
-    assert names == {"numpy", "scipy", "numba", "scikit-learn", "threadpoolctl"}
-    assert set(project["optional-dependencies"]) == {"torch", "recommend"}
