@@ -33,6 +33,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check $(SOURCES)
 	$(BIN)/snakemake --lint
+	$(BIN)/mypy
 
 overlays: $(STAMP)
 	for overlay in configs/*.yaml; do $(BIN)/snakemake --dry-run --quiet --configfile $$overlay || exit 1; done

@@ -13,7 +13,7 @@ rounding, differentiable, and finite with finite gradients for every finite logi
 import itertools
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 try:
@@ -161,7 +161,7 @@ class EnsembleModule(CalibratorModule):
         return torch.logsumexp(members + log_weights, dim=2).clamp(min=torch.finfo(logits.dtype).min)
 
 
-_MODULES = {
+_MODULES: dict[Callable[..., Any], Any] = {
     FocalMap.predict_log_proba: FocalMapModule,
     RecoveryThenTemperature.predict_log_proba: RecoveryThenTemperatureModule,
     AffineCalibrator.predict_log_proba: AffineModule,

@@ -11,7 +11,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 BINNINGS = ("width", "mass")
 MASS_VARIANTS = ("split", "authors")
@@ -26,7 +26,7 @@ class Binned:
 
     counts: NDArray[np.int64]
     gaps: NDArray[np.float64]
-    hits: NDArray[np.floating]
+    hits: NDArray[np.number]
 
 
 def check_binning(bins: int, binning: str, variant: str) -> None:
@@ -63,7 +63,12 @@ def bin_gaps(
         index = width_index(confidences, bins)
     counted = (index >= 0) & (index < bins)
     index = index[counted]
-    return np.bincount(index, minlength=bins), np.bincount(index, gaps[counted], bins)
+    return np.bincount(index, minlength=bins), weighted_counts(index, gaps[counted], bins)
+
+
+def weighted_counts(index: NDArray[np.int64], weights: ArrayLike, bins: int) -> NDArray[np.float64]:
+    """Return the sum of the weights in each bin, float64 (bins,)."""
+    return np.bincount(index, weights, bins).astype(np.float64, copy=False)
 
 
 def inner_edges(bins: int) -> NDArray[np.float64]:

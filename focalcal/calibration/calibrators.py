@@ -13,7 +13,7 @@ import importlib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,7 +86,7 @@ class Calibrator(EstimatorConventions):
     """
 
     # Not a field here, so that subclasses place it among their own.
-    criterion = None
+    criterion = cast("Any", None)
     bins: int = field(default=15, kw_only=True)
     adaece: str = field(default="split", kw_only=True)
 

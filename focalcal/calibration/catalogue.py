@@ -146,8 +146,8 @@ def declaring_files(methods: Iterable[str]) -> list[str]:
     They are loaded by name, so rules and records add them to the digests of code. The user's own files count
     for the jobs whose spec names them.
     """
-    used = [*(METHODS[name] for name in methods), *METRICS.values()]
-    return sorted({f"{entry.module.replace('.', '/')}.py" for entry in used})
+    modules = [*(METHODS[name].module for name in methods), *(metric.module for metric in METRICS.values())]
+    return sorted({f"{module.replace('.', '/')}.py" for module in modules})
 
 
 def fingerprint() -> str:

@@ -71,7 +71,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Return this classifier, fitted to features X (n, d) and labels y (n,)."""
-        y = column_or_1d(y, warn=True)
+        y = np.asarray(column_or_1d(y, warn=True))
         check_classification_targets(y)
         calibrator = _unfitted_calibrator(self.calibrator)
         if self.cv == PREFIT:

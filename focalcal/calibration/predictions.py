@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.binning import Binned, bin_gaps, split_sizes, width_index
+from focalcal.calibration.binning import Binned, bin_gaps, split_sizes, weighted_counts, width_index
 from focalcal.calibration.refinement import held_out_scores
 
 ROW_SUM_TOLERANCE = 1e-3
@@ -120,7 +120,7 @@ class Predictions:
             index = (width_index(self.probs, bins) + np.arange(0, total, bins)).ravel()
             self._class_bins[bins] = Binned(
                 counts=np.bincount(index, minlength=total),
-                gaps=np.bincount(index, self.residuals.ravel(), total),
+                gaps=weighted_counts(index, self.residuals.ravel(), total),
                 hits=np.bincount(index[self.rows * self.probs.shape[1] + self.labels], minlength=total),
             )
         return self._class_bins[bins]
@@ -130,8 +130,8 @@ class Predictions:
         sizes = split_sizes(len(self.labels), bins)
         index = np.repeat(np.arange(bins), sizes)
         correct = self.correct[self.order]
-        gaps = np.bincount(index, self.confidence[self.order] - correct, bins)
-        return Binned(sizes, gaps, np.bincount(index, correct, bins))
+        gaps = weighted_counts(index, self.confidence[self.order] - correct, bins)
+        return Binned(sizes, gaps, weighted_counts(index, correct, bins))
 
 
 Probs = ArrayLike | Predictions

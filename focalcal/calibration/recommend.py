@@ -134,7 +134,7 @@ def recommend(
         shares = _shares(losses, errors, sizes)
     tests = _test_results(fitted, known, logits.test, context)
     best = int(np.argmin(means))
-    candidates = [
+    candidates: list[dict[str, Any]] = [
         {
             "method": name,
             "parameters": sizes[i],
@@ -236,7 +236,7 @@ def choose(means: Array, errors: Array, sizes: Sequence[int]) -> int:
     """
     best = int(np.argmin(means))
     good = np.flatnonzero(means - means[best] <= errors[:, best])
-    return int(min(good, key=lambda i: (sizes[i], means[i])))
+    return min(good.tolist(), key=lambda i: (sizes[i], means[i]))
 
 
 def _folds(whole: Objective) -> list[tuple[Objective, NDArray[np.bool_]]]:
@@ -298,7 +298,7 @@ def _evidence(whole: Objective, fitted: Mapping[str, Calibrator]) -> tuple[float
     Beside it, the share of bootstrap resamples of the samples in which the ratio is large enough; they keep
     the temperature. The ratio counts the pseudo-sample.
     """
-    before, after = (penalised_loss(whole, fitted[name].temperature_) for name in (LEAVE, SAFE))
+    before, after = (penalised_loss(whole, fitted[name].parameters["temperature"]) for name in (LEAVE, SAFE))
     gains = np.subtract(*(_sample_losses(fitted[name], whole.logits, whole.labels) for name in (LEAVE, SAFE)))
     of_prior = before - after - gains.sum()
     draws = np.random.default_rng(0).integers(len(gains), size=(RESAMPLES, len(gains)))

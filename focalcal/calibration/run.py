@@ -45,7 +45,7 @@ class Calibration:
     """One row per method, criterion, split and metric, with the keys `tidy.COLUMNS`."""
     fits: dict[str, Any]
     """What was fitted, how well and at what cost, and which methods do not apply and why."""
-    surfaces: dict[str, NDArray]
+    surfaces: dict[str, Any]
     """`gammas` (g,), `temperatures` (t,) and each criterion on the validation split, float64 (g, t)."""
     diagnostics: dict[str, Any]
     """On the test split: `diagnostics.diagnose` of all fits, and `curve`, ECE against temperature."""
@@ -191,7 +191,7 @@ class _Evaluator:
         """
         if type(calibrator).predict_log_proba is not FocalMap.predict_log_proba:
             return self._evaluation(calibrator, compared)
-        key = (calibrator.gamma_, calibrator.temperature_, compared)
+        key = (calibrator.parameters["gamma"], calibrator.parameters["temperature"], compared)
         if key not in self._of_focal_maps:
             self._of_focal_maps[key] = self._evaluation(calibrator, compared)
         return self._of_focal_maps[key]

@@ -85,7 +85,7 @@ def grid_search(
     """Return the best point of the grid, of equally good ones the first: by gamma, then by temperature."""
     _check_criterion(criterion)
     surface = objective.surfaces(gammas, temperatures)[criterion]
-    row, column = np.unravel_index(_argmin(surface, criterion), surface.shape)
+    row, column = divmod(_argmin(surface, criterion), surface.shape[1])
     return Fit(
         {"gamma": float(gammas[row]), "temperature": float(temperatures[column])},
         score=float(surface[row, column]),

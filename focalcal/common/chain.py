@@ -29,8 +29,8 @@ def outdated(products: Iterable[Path]) -> list[str]:
     while waiting:
         path = waiting.pop()
         if path not in records:
-            records[path] = checksums.read_record(path)
-            waiting += map(Path, records[path].read if records[path] else ())
+            records[path] = record = checksums.read_record(path)
+            waiting += map(Path, record.read if record else ())
     for path, record in records.items():
         for name, sha256 in record.read.items() if record else ():
             now = records[Path(name)]

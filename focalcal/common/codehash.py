@@ -24,7 +24,7 @@ import hashlib
 import importlib.metadata
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PLUMBING = True
 DIGEST_CHARACTERS = 16
@@ -177,7 +177,7 @@ def _is_text(node: ast.AST) -> bool:
     return is_string or isinstance(node, ast.JoinedStr)
 
 
-def _without_words(field: str, value: object) -> object:
+def _without_words(field: str, value: Any) -> object:
     """Return the content of a field without docstrings and without the words of declarations."""
     if field == "decorator_list":
         return [_without_facts_in_words(decorator) for decorator in value]
@@ -219,7 +219,7 @@ def _running_statements(tree: ast.Module) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        children = node.orelse if _is_for_types(node) else ast.iter_child_nodes(node)
+        children = getattr(node, "orelse", []) if _is_for_types(node) else ast.iter_child_nodes(node)
         # Expressions contain no imports, and most nodes of a tree are expressions.
         waiting.extend(child for child in children if not isinstance(child, ast.expr))
 

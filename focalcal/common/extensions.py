@@ -82,8 +82,8 @@ def load_extension(kind: str, name: str, root: Path = CHECKOUT) -> Any:
     file = extension_file(kind, name)
     module = _run_file(root / file)
     if kind in _FUNCTIONS:
-        found = {_FUNCTIONS[kind]: getattr(module, _FUNCTIONS[kind], None)}
-        found = {key: value for key, value in found.items() if callable(value)}
+        function = getattr(module, _FUNCTIONS[kind], None)
+        found = {_FUNCTIONS[kind]: function} if callable(function) else {}
     else:
         found = {
             key: value
@@ -156,7 +156,7 @@ def _run_file(file: Path) -> Any:
     """Return the module of a file, run once."""
     if not file.is_file():
         raise UserError(f"{file} does not exist; allowed: an existing file; add it (docs/extend.md)")
-    specification = importlib.util.spec_from_file_location(
+    specification: Any = importlib.util.spec_from_file_location(
         f"focalcal_extension_{file.parent.name}_{file.stem}", file
     )
     module = importlib.util.module_from_spec(specification)

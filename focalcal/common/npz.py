@@ -5,7 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
 
 
-def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, NDArray]) -> None:
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
     """Write arrays by name, atomically and uncompressed, with the same bytes for the same arrays."""
     with atomic_output(path) as partial:
         np.savez(partial, **arrays)

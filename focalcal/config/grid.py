@@ -117,7 +117,7 @@ class Grid:
     def import_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one set of imported logits."""
         if run.published is not None:
-            return networks.find_network(run.imported).spec
+            return networks.find_network(str(run.imported)).spec
         return {"name": run.imported, **asdict(LogitsEntry(**self._config["logits"][run.imported]))}
 
     def import_files(self, run: Run) -> list[str]:

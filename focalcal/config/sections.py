@@ -22,28 +22,38 @@ from focalcal.theory.settings import TheorySettings
 from focalcal.training.recipes import Recipe
 
 
-def _text_matching(pattern: str, description: str, longest: int) -> Any:
+def _matching(pattern: str, description: str, longest: int) -> tuple[SchemaKeyword, ...]:
     keywords = {"pattern": pattern, "maxLength": longest, "description": description}
-    return Annotated[str, *(SchemaKeyword(name, value) for name, value in keywords.items())]
+    return tuple(SchemaKeyword(name, value) for name, value in keywords.items())
 
 
-Name = _text_matching(
-    "^[A-Za-z0-9][A-Za-z0-9.:_+-]*$",
-    "A name of letters, digits, dot, colon, plus, minus and underscore.",
-    100,
-)
+Name = Annotated[
+    str,
+    *_matching(
+        "^[A-Za-z0-9][A-Za-z0-9.:_+-]*$",
+        "A name of letters, digits, dot, colon, plus, minus and underscore.",
+        100,
+    ),
+]
 Names = Annotated[tuple[Name, ...], MinLen(1), UNIQUE]
-DatasetName = _text_matching(
-    "^[A-Za-z0-9][A-Za-z0-9._-]*$", "A name of letters, digits, dot, minus and underscore.", 100
-)
-LogitsName = _text_matching(
-    "^[A-Za-z0-9][A-Za-z0-9._+-]*$", "A name of letters, digits, dot, plus, minus and underscore.", 100
-)
-PathText = _text_matching(
-    "^[^{}<>]+$", "A path without {, }, < and >, which Snakemake reads as wildcards.", 4000
-)
+DatasetName = Annotated[
+    str,
+    *_matching("^[A-Za-z0-9][A-Za-z0-9._-]*$", "A name of letters, digits, dot, minus and underscore.", 100),
+]
+LogitsName = Annotated[
+    str,
+    *_matching(
+        "^[A-Za-z0-9][A-Za-z0-9._+-]*$",
+        "A name of letters, digits, dot, plus, minus and underscore.",
+        100,
+    ),
+]
+PathText = Annotated[
+    str,
+    *_matching("^[^{}<>]+$", "A path without {, }, < and >, which Snakemake reads as wildcards.", 4000),
+]
 Bins = Annotated[int, Ge(1), Le(1000)]
-Criterion = Literal[*CRITERIA]
+Criterion = Annotated[str, SchemaKeyword("enum", list(CRITERIA))]
 MethodNames = Annotated[tuple[str, ...], MinLen(1), UNIQUE]
 MOST_SAMPLES = 10_000_000
 EvaluatedCount = Annotated[int, Ge(FEWEST_SAMPLES["val"]), Le(MOST_SAMPLES)]
@@ -249,5 +259,5 @@ class Config(Section):
     theory: TheorySettings
     report: ReportSection
     plan: PlanSection
-    published: Annotated[tuple[Literal[*collection_names()], ...], UNIQUE] = ()
+    published: Annotated[tuple[Annotated[str, SchemaKeyword("enum", collection_names())], ...], UNIQUE] = ()
     """Collections of published networks whose logits join calibration like any run."""

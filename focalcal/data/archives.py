@@ -97,7 +97,7 @@ def _check_member(archive: Path, member: tarfile.TarInfo) -> None:
         )
 
 
-def _copy(content: IO[bytes], target: Path, largest: int, name: str) -> int:
+def _copy(content: IO[bytes] | gzip.GzipFile, target: Path, largest: int, name: str) -> int:
     """Write `content` to the new file `target` and return its size; the declared size is not trusted."""
     size = 0
     with target.open("xb") as file:

@@ -28,7 +28,7 @@ def obtain_human_labels(
     """
     wanted = entry["human_labels"]
     target = cache / name / wanted["name"]
-    reasons = []
+    reasons: list[str] = []
     if target.is_file():
         return read(target)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import os
 import zipfile
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -82,15 +82,14 @@ class PreparedData:
             return self
         train, val, test = stratified(self.labels, self.split_sizes.tolist(), seed)
         mean, std = training_statistics(self.inputs, train)
-        indices = {"train_indices": train, "val_indices": val, "test_indices": test}
-        return replace(self, **indices, mean=mean, std=std)
+        return replace(self, train_indices=train, val_indices=val, test_indices=test, mean=mean, std=std)
 
 
 def write_dataset(path: str | os.PathLike[str], data: PreparedData) -> None:
     """Write `data` to `path` atomically; the same arrays always give the same bytes."""
     validate(data)
     values = {field.name: getattr(data, field.name) for field in fields(data)}
-    arrays = {name: np.asarray(value) for name, value in values.items() if value is not None}
+    arrays: dict[str, Any] = {name: np.asarray(value) for name, value in values.items() if value is not None}
     with atomic_output(path) as partial:
         # np.savez stamps every member with the same fixed date, and the members keep this order.
         np.savez(partial, **arrays)
@@ -280,5 +279,5 @@ def _mapped_array(path: Path, member: str) -> np.memmap:
         # Object references read as raw bytes would be wild pointers.
         if dtype.hasobject:
             raise ValueError("an array holds Python objects")
-        order = "F" if fortran_order else "C"
+        order: Literal["F", "C"] = "F" if fortran_order else "C"
         return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape, order=order)

@@ -22,9 +22,9 @@ def newsgroups_as_json(served: list[Path], folder: Path, sizes: Mapping[str, int
     (archive,), (name,) = served, sizes
     postings = []
     for path in archives.extract(archive, folder / "postings", _is_posting, largest=_LARGEST_POSTINGS_BYTES):
-        half, group, number = path.parts[-3:]
+        half, group, file_name = path.parts[-3:]
         text = path.read_bytes().decode("latin-1")
-        postings.append((half.rpartition("-")[2], group, int(number), text))
+        postings.append((half.rpartition("-")[2], group, int(file_name), text))
     postings.sort(key=lambda posting: (posting[0] != "train", *posting[1:3]))
     with (folder / name).open("wb") as target, gzip.GzipFile("", "wb", fileobj=target, mtime=0) as file:
         for split, group, number, text in postings:

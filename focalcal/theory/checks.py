@@ -11,13 +11,15 @@ import numpy as np
 
 from focalcal.common.checks import Check
 
+Values = Sequence[Any] | np.ndarray
 
-def smallest(name: str, values: Sequence[float], where: Sequence[Any], label: str) -> Check:
+
+def smallest(name: str, values: Values, where: Values, label: str) -> Check:
     """Return the smallest of `values` (n,) and the row of `where` (n, ...) at which it occurs."""
     return _located(name, values, int(np.argmin(values)), where, label)
 
 
-def largest(name: str, values: Sequence[float], where: Sequence[Any], label: str) -> Check:
+def largest(name: str, values: Values, where: Values, label: str) -> Check:
     """Return the largest of `values` (n,) and the row of `where` (n, ...) at which it occurs."""
     return _located(name, values, int(np.argmax(values)), where, label)
 
@@ -39,7 +41,7 @@ def simplex_sample(classes: int, size: int, seed: int = 0) -> np.ndarray:
     return rows / rows.sum(axis=1, keepdims=True)
 
 
-def _located(name: str, values: Sequence[float], index: int, where: Sequence[Any], label: str) -> Check:
+def _located(name: str, values: Values, index: int, where: Values, label: str) -> Check:
     """Return one of `values` with its row of `where`, in four significant digits."""
     location = ", ".join(f"{number:.4g}" for number in np.ravel(where[index]))
     return Check(name, float(values[index]), f"{label} = {location}")

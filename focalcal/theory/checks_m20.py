@@ -64,7 +64,7 @@ def _gradients() -> Iterator[Check]:
     turns = [int(np.sum(np.diff(np.sign(np.diff(phi(PROBABILITIES, g)))) != 0)) for g in GAMMAS]
     yield Check("m20_gradient_ratio_difference", max(errors), "against a central difference, 7 gammas")
     yield Check("m20_ratio_turning_points", max(turns), "g rises, then falls: one turning point, 7 gammas")
-    yield Check("m20_ratio_at_019_gamma_5", phi(0.19, 5.0))
+    yield Check("m20_ratio_at_019_gamma_5", float(phi(0.19, 5.0)))
     steep = np.linspace(7.0, 100.0, 931)
     yield largest("m20_ratio_at_05_from_gamma_7", [float(phi(0.5, gamma)) for gamma in steep], steep, "gamma")
 

@@ -65,7 +65,8 @@ def fit_linear_models(
     signed = np.stack([sample.points * sample.labels[:, None] for sample in samples])
     recorded = np.unique(np.geomspace(1, steps, RECORDED_STEPS).astype(int))
     weights = np.zeros((len(signed), 2, 1))
-    weight_norms, logit_norms = [], []
+    weight_norms: list[np.ndarray] = []
+    logit_norms: list[np.ndarray] = []
     for step in range(1, steps + 1):
         margins = signed @ weights
         miss = expit(-margins)
@@ -92,13 +93,14 @@ def run_experiment(settings: TheorySettings) -> tuple[list[Row], list[Row]]:
     size = settings.linear_model_samples
     datasets = list(itertools.product(settings.linear_model_spreads, settings.linear_model_seeds))
     train = [draw_sample(size, seed, spread) for spread, seed in datasets]
-    rows, history = [], []
+    rows: list[Row] = []
+    history: list[Row] = []
     for loss, gamma in LOSSES.items():
         fits = fit_linear_models(train, gamma, settings.linear_model_steps)
         for index, (spread, seed) in enumerate(datasets):
-            name = {"spread": float(spread), "seed": seed, "loss": loss}
+            name: Row = {"spread": float(spread), "seed": seed, "loss": loss}
             test = draw_sample(4 * size, TEST_SEED_OFFSET + seed, spread)
-            norms = [
+            norms: list[Row] = [
                 {"step": int(step), "weight_norm": float(weight_norm), "logit_norm": float(logit_norm)}
                 for step, weight_norm, logit_norm in zip(
                     fits.steps, fits.weight_norms[index], fits.logit_norms[index], strict=True

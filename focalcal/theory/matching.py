@@ -80,10 +80,10 @@ def match_temperature(gamma: float, classes: int, max_logit: float = 5.0) -> tup
 
 def linear_fit(gammas: Sequence[float], temperatures: Sequence[float]) -> tuple[float, float, float]:
     """Return (slope, intercept, largest residual) of the least-squares line of 1/T on gamma."""
-    gammas = np.asarray(gammas, dtype=np.float64)
+    places = np.asarray(gammas, dtype=np.float64)
     inverse = 1.0 / np.asarray(temperatures, dtype=np.float64)
-    slope, intercept = np.polyfit(gammas, inverse, 1)
-    residual = inverse - (slope * gammas + intercept)
+    slope, intercept = np.polyfit(places, inverse, 1)
+    residual = inverse - (slope * places + intercept)
     return float(slope), float(intercept), float(np.abs(residual).max())
 
 

@@ -73,7 +73,7 @@ def keeps_order(q: Any, gamma: float) -> np.ndarray:
     q = checked_probabilities("q", q)
     order = q.argsort(axis=1)
     mapped = np.take_along_axis(psi(q, gamma), order, axis=1)
-    return (np.diff(mapped, axis=1) >= -1e-15).all(axis=1)
+    return np.all(np.diff(mapped, axis=1) >= -1e-15, axis=1)
 
 
 def _expected(losses: np.ndarray, posterior: np.ndarray) -> np.ndarray:

@@ -72,7 +72,7 @@ def psi(probs: Any, gamma: float) -> np.ndarray:
     probs = checked_shape("probs", probs)
     out = np.empty_like(probs)
     for block in row_blocks(*probs.shape):
-        mapped = _psi_block(_Lines(probs[block]), gamma)
+        mapped: Any = _psi_block(_Lines(probs[block]), gamma)
         if mapped is None:
             checked_probabilities("probs", probs)
         np.copyto(out[block], mapped)

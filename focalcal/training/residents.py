@@ -1,5 +1,7 @@
 """The samples of a split on the device, by the kind of their inputs."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -7,7 +9,7 @@ from focalcal.data.prepared import PreparedData
 from focalcal.training.batches import ResidentArrays, ResidentSplit
 from focalcal.training.text_batches import ResidentTexts, ResidentTrees
 
-_RESIDENTS = {
+_RESIDENTS: dict[str, Any] = {
     "images": ResidentArrays,
     "features": ResidentArrays,
     "tokens": ResidentTexts,

@@ -15,7 +15,7 @@ import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType
+from typing import Any
 
 import llvmlite
 import numba
@@ -42,7 +42,7 @@ def focal_losses_kernel() -> Callable[..., None]:
     return compile_cached(surfaces.fill_focal_losses, f"void({_SAMPLES}, {points}, f8, f8[::1])")
 
 
-def compile_cached(function: FunctionType, signature: str) -> Callable[..., None]:
+def compile_cached(function: Callable[..., Any], signature: str) -> Callable[..., None]:
     """Return the function compiled for one signature, from the cache if that is possible."""
     folder, configured = code_folder(), numba.config.CACHE_DIR
     if folder is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import LARGEST_GAMMA, SMALLEST_GAMMA
 
@@ -43,7 +43,7 @@ def focal_table(gammas: Sequence[float]) -> FocalTable:
     return FocalTable(coefficients, edges)
 
 
-def check_gammas(gammas: Sequence[float]) -> None:
+def check_gammas(gammas: ArrayLike) -> None:
     """Raise ValueError unless all gammas are within bounds."""
     low, high = np.min(gammas), np.max(gammas)
     if not (low >= SMALLEST_GAMMA and high <= LARGEST_GAMMA):

@@ -23,7 +23,7 @@ from focalcal.reporting.statistics.families import ORIGINS, with_origins
     unfolded=True,
     table="arena",
 )
-def calibrators_ranked(sources: Sources) -> alt.LayerChart | None:
+def calibrators_ranked(sources: Sources) -> alt.LayerChart | alt.FacetChart | None:
     """Return the calibrators' differences from TS by origin and metric; None if nothing can be ranked."""
     frame = with_origins(sources.metrics, sources.runs)
     criterion = arena_criterion(frame, sources.criterion)

@@ -25,7 +25,7 @@ from focalcal.training.appearance import loss_label, loss_order
     unfolded=True,
     table="when_fts_pays",
 )
-def difference_by_network(sources: Sources) -> alt.LayerChart | None:
+def difference_by_network(sources: Sources) -> alt.LayerChart | alt.FacetChart | None:
     """Return a forest plot of differences from TS, to be filtered; None if no run has FTS and TS."""
     first, second = HEADLINE
     rows = sample_comparisons(sources.diagnostics)

@@ -22,13 +22,13 @@ from focalcal.training.appearance import loss_label, loss_order
     inputs=("metrics",),
     table="scores",
 )
-def ece_against_log_loss(sources: Sources) -> alt.LayerChart | None:
+def ece_against_log_loss(sources: Sources) -> alt.LayerChart | alt.FacetChart | None:
     """Return one point per calibrator; None if no run has temperature scaling."""
     fits = shown_fits(sources.metrics, arena_criterion(sources.metrics, sources.criterion))
-    scores = [_differences(sources.metrics, fits, metric) for metric in (LEADING, SECOND)]
-    if any(found is None for found in scores):
+    first, second = (_differences(sources.metrics, fits, metric) for metric in (LEADING, SECOND))
+    if first is None or second is None:
         return None
-    frame = scores[0].merge(scores[1])
+    frame = first.merge(second)
     losses = sorted(set(frame["loss"]), key=loss_order)
     frame["loss"], frame["method"] = frame["loss"].map(loss_label), frame["method"].map(_method_label)
     frame = frame.rename(columns={"dataset": "Dataset", "loss": "Training loss", "method": "Calibrator"})

@@ -59,7 +59,7 @@ def within(
 
     names = [check] if isinstance(check, str) else check
     checks = [found for name in names for found in evidence.checks(claim.table, name, claim.setting.name)]
-    inside = [found for found in checks if not found.outside]
+    inside: list[Any] = [found for found in checks if not found.outside]
     outside = _describe_outside(claim, [found for found in checks if found.outside])
     words = "; ".join(_describe_check(claim, found, agrees) for found in inside)
     about = f"{names[0]}: " if checks[0].place else ""

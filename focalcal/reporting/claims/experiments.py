@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,15 +54,14 @@ def experiment_checks(
     names: dict[str, tuple[Setting, list[str]]] = {}
     for name, setting in wanted:
         names.setdefault(setting.name, (setting, []))[1].append(name)
-    checks = []
+    checks: list[Check] = []
     for place in dict.fromkeys(map(_place, runs)):
         here = [run for run in runs if _place(run) == place]
-        tables = (
+        scores, ends_here = (
             table[(table["dataset"] == place[0]) & (table["model"] == place[1])] for table in (frame, last)
         )
-        everything = Measurements(
-            *tables, [(run, arrays) for run, arrays in surfaces if _place(run) == place], cells
-        )
+        own_surfaces = [(run, arrays) for run, arrays in surfaces if _place(run) == place]
+        everything = Measurements(scores, ends_here, own_surfaces, cells)
         # Most settings leave the same runs, whose scores are then computed once.
         part, computed = cache(partial(_part, everything)), cache(_computed)
         for setting, of_setting in names.values():
@@ -87,7 +87,7 @@ def _place_checks(
     some = dict.fromkeys(chain.from_iterable(why))
     every = [reason for reason in some if all(reason in reasons for reasons in why)]
     outside = "; ".join(every or some)
-    about = {"setting": setting.name, "place": "{dataset}/{model}".format(**here[0])}
+    about: dict[str, Any] = {"setting": setting.name, "place": "{dataset}/{model}".format(**here[0])}
     for name in names:
         if check := computed(name, judged):
             words = [f"left out {'; '.join(left_out.values())}"] if left_out else []

@@ -59,7 +59,8 @@ class Measurements:
         """Return the measurements of each seed alone."""
         return [
             Measurements(
-                *(table[table["seed"] == seed] for table in (self.frame, self.ends)),
+                self.frame[self.frame["seed"] == seed],
+                self.ends[self.ends["seed"] == seed],
                 [(run, arrays) for run, arrays in self.surfaces if run["seed"] == seed],
                 self.cells,
             )

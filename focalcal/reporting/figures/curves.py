@@ -108,7 +108,8 @@ def read_line(path: Path) -> InputLine:
     # Equally spaced in x, not in rank: the curve must be smooth where points are rare, too.
     chosen = np.searchsorted(inputs[inside], np.linspace(low, high, POINTS)).clip(max=len(inside) - 1)
     order = inside[np.unique(chosen)]
-    return InputLine(inputs[order], data.posterior[data.test_indices][order], order)
+    posterior: Any = data.posterior
+    return InputLine(inputs[order], posterior[data.test_indices][order], order)
 
 
 def predictions_over_line(line: InputLine, path: Path, record: Mapping[str, Any]) -> dict[str, NDArray]:
@@ -116,7 +117,7 @@ def predictions_over_line(line: InputLine, path: Path, record: Mapping[str, Any]
 
     `record` is the run's recovery record.
     """
-    test = read_logits(path).test
+    test: Any = read_logits(path).test
     matches = line.order.max() < len(test.labels) and test.posterior is not None
     if not matches or not np.array_equal(test.posterior[line.order], line.posterior):
         raise UserError(

@@ -80,8 +80,8 @@ def critical_difference(sources: Sources) -> Figure:
             axis, name, rank, names_from + ROW * min(index, count - 1 - index), left=index < (count + 1) // 2
         )
     if omitted:
-        names = ", ".join(METHODS[method].label for method in omitted)
-        text = f"Not ranked, since not every setting has it: {names}"
+        text = ", ".join(METHODS[method].label for method in omitted)
+        text = f"Not ranked, since not every setting has it: {text}"
         axis.text((1 + count) / 2, depth - 0.1, text, ha="center", fontsize=8, color=GREY)
     return drawn
 

@@ -67,9 +67,9 @@ def pool(bins: Sequence[Mapping[str, Any]]) -> Pooled:
     count, confidence, accuracy = np.nan_to_num(arrays)
     total = count.sum(axis=0)
     with np.errstate(invalid="ignore"):
-        pooled = [(count * values).sum(axis=0) / total for values in (confidence, accuracy)]
+        sure, right = ((count * values).sum(axis=0) / total for values in (confidence, accuracy))
     errors = (count * np.abs(confidence - accuracy)).sum(axis=1) / count.sum(axis=1)
-    return Pooled(len(bins), total, *pooled, float(errors.mean()))
+    return Pooled(len(bins), total, sure, right, float(errors.mean()))
 
 
 def accuracy_band(pooled: Pooled) -> NDArray[np.float64]:

@@ -156,9 +156,9 @@ def m20_fig6(sources: Sources) -> Figure:
     seed = int(rows["seed"].iloc[0])
     models = rows[rows["seed"] == seed].set_index("loss")
     test = draw_sample(TEST_POINTS, TEST_SEED_OFFSET + seed, spread)
-    for label, color in ((1.0, ORANGE), (-1.0, SKY)):
-        points = test.points[test.labels == label][:250]
-        right.plot(*points.T, ".", color=color, markersize=3, label=f"label {format_short(label)}")
+    for sign, color in ((1.0, ORANGE), (-1.0, SKY)):
+        points = test.points[test.labels == sign][:250]
+        right.plot(*points.T, ".", color=color, markersize=3, label=f"label {format_short(sign)}")
     for loss, (label, color, line) in LOSS_STYLES.items():
         weights = models.loc[loss, ["weight_1", "weight_2"]].to_numpy(float)
         confidences = misclassified_confidences(test, weights)

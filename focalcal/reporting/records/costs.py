@@ -20,7 +20,7 @@ class Cost:
 
 def read_costs(folder: Path) -> list[Cost]:
     """Return the cost of each rule that has benchmark files, the most expensive first."""
-    measured = defaultdict(list)
+    measured: defaultdict[str, list[dict[str, str]]] = defaultdict(list)
     for path in sorted(folder.rglob("*.tsv")):
         rule = path.relative_to(folder).parts[0].removesuffix(".tsv")
         with path.open(encoding="utf-8") as source:

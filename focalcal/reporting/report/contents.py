@@ -139,7 +139,7 @@ def read_contents(
         title=config["report"]["title"],
         config=json.dumps(config, indent=2, ensure_ascii=False),
         advice=[
-            advice_text(run.imported, read_json(results / file)["recommendation"], f"results/{file}")
+            advice_text(str(run.imported), read_json(results / file)["recommendation"], f"results/{file}")
             for run, file in layout.advised.items()
         ],
         answer=answer_card(
@@ -193,7 +193,7 @@ def _section_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
     for product in sorted(layout.reported(), key=lambda product: product.order):
         suffix, read = READERS[product.kind]
         stems = layout.stems(product)
-        parts = {where: read(results / f"{stem}.{suffix}") for where, stem in stems.items()}
+        parts: dict[str, Any] = {where: read(results / f"{stem}.{suffix}") for where, stem in stems.items()}
         if product.kind == "figure":
             parts = {where: image for where, image in parts.items() if not image.message} or parts
         files = [results / f"{product.stem()}.{suffix}" for suffix in ("csv", "tex")]

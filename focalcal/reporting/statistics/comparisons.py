@@ -36,7 +36,8 @@ def compare_methods(frame: pd.DataFrame, first: Fit, second: Fit, metric: str) -
     if scores.empty:
         return None
     settings = list(scores.index.droplevel("seed"))
-    return compare_runs(*scores.to_numpy().T, settings)
+    first_scores, second_scores = scores.to_numpy().T
+    return compare_runs(first_scores, second_scores, settings)
 
 
 def score_matrix(frame: pd.DataFrame, fits: Sequence[Fit], metric: str) -> pd.DataFrame:

@@ -185,10 +185,10 @@ def smallest_p(runs: int) -> float:
 
 def holm(p_values: Sequence[float]) -> np.ndarray:
     """Return Holm's step-down adjusted p-values, float (m,), in the order given."""
-    p_values = np.asarray(p_values, dtype=float)
-    order = np.argsort(p_values, kind="stable")
-    multiplied = p_values[order] * np.arange(len(p_values), 0, -1)
-    adjusted = np.empty_like(p_values)
+    given = np.asarray(p_values, dtype=float)
+    order = np.argsort(given, kind="stable")
+    multiplied = given[order] * np.arange(len(given), 0, -1)
+    adjusted = np.empty_like(given)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(multiplied))
     return adjusted
 

@@ -140,7 +140,7 @@ def score_text(row: Row, key: str, metric: Metric, *, fitted: bool) -> str:
 
 
 def interval_column(
-    key: str, header: str, metric: Metric, missing: str = "", *, signed: bool = False, **more: str
+    key: str, header: str, metric: Metric, missing: str = "", *, signed: bool = False, **more: Any
 ) -> Column:
     """Return `mean ± half-width` of an interval, or `missing`; `more` are fields of the column."""
     text = partial(spread_text, key=key, metric=metric, spread="half_width", signed=signed)

@@ -84,7 +84,7 @@ class Table:
         return [list(self._cells(members, merged)) for _, members in rows]
 
     def _cells(self, rows: Iterable[Row], merged: bool) -> Iterator[list[Cell]]:
-        above = [None] * len(self.columns)
+        above: list[Any] = [None] * len(self.columns)
         for row in rows:
             texts = [
                 column.text(row) if callable(column.text) else row[column.text] for column in self.columns
