@@ -1,4 +1,4 @@
-"""Commands for one file, without a workflow: `python -m focalcal recommend my_logits.npz`."""
+"""Commands without a workflow: `recommend` a calibrator for a file of logits, `verify` a results folder."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from focalcal.common.errors import UserError, exit_code
 def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code of a command: 0, or 2 after one line on standard error for a user's mistake."""
     arguments = _parser().parse_args(argv)
-    return exit_code(lambda: _recommend(arguments))
+    return exit_code(lambda: arguments.command(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,7 +43,33 @@ def _parser() -> argparse.ArgumentParser:
         default="logits",
         help="what the file holds; default: logits",
     )
+    recommend.set_defaults(command=_recommend)
+    verify = commands.add_parser(
+        "verify",
+        help="check that every product of a results folder is what its step wrote",
+        description="Check that every product of a results folder is what its step wrote, from the products "
+        "that are here.",
+    )
+    verify.add_argument("results", nargs="?", type=Path, default=Path("results"), help="default: results")
+    verify.set_defaults(command=_verify)
     return parser
+
+
+def _verify(arguments: argparse.Namespace) -> None:
+    """Print one line of success, or one line per fault before the error."""
+    from focalcal.common.checksums import verify  # noqa: PLC0415
+
+    results = arguments.results
+    products, faults = verify(results)
+    for fault in faults:
+        print(fault)
+    if faults:
+        raise UserError(f"{results} has {len(faults)} faults among {products} products; repairs are above")
+    if not products:
+        raise UserError(f"{results} has no products; make them first: snakemake --cores all")
+    print(
+        f"All {products} products of {results} are what their steps wrote, from the products that are here."
+    )
 
 
 def _recommend(arguments: argparse.Namespace) -> None:

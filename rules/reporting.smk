@@ -425,15 +425,3 @@ rule report_all:
         LAYOUT.files(LAYOUT.reported("figure")),
         LEDGER,
         rules.report.output,
-
-
-rule verify:
-    """Check that every product is what its step wrote, from the products that are here; make nothing."""
-    log:
-        "logs/verify.log",
-    # Its output is for the terminal, even where a profile sends jobs to a cluster.
-    localrule: True
-    conda:
-        "../envs/reporting.yaml"
-    shell:
-        "python -m workflow_scripts.verify --results results 2> {log:q}"

@@ -1,9 +1,11 @@
 """Checksums of products: a step reads only what the step before it wrote.
 
-The folder `results/checksums` mirrors the products. The record of `results/runs/x/logits.npz` is
-`results/checksums/runs/x/logits.npz.json`, with the SHA-256 of the file, the step that wrote it, and the
-SHA-256 of each product that the step had read. Only jobs write records; whoever reads a product that has one
-checks it. A file without a record, such as one made by hand, is read as it is.
+The folder `results/checksums` mirrors the products. The products of one run's folder share a record: that of
+`results/runs/x/seed1/logits.npz` is in `results/checksums/runs/x/seed1.json`. Any other product has its own:
+that of `results/tables/runs.csv` is `results/checksums/tables/runs.csv.json`. A record has, for each file,
+its SHA-256, the step that wrote it, and the SHA-256 of each product that the step had read. Only jobs write
+records; whoever reads a product that has one checks it. A file without a record, such as one made by hand, is
+read as it is.
 """
 
 import contextlib
@@ -11,7 +13,8 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +26,8 @@ RESULTS = "results"
 FOLDER = "checksums"
 WITHOUT_RECORDS = (FOLDER, "benchmarks", "checkpoints")
 """Folders of files that are not products: no number depends on them, or they have their own checksum."""
+RUN_FOLDER = re.compile(r"seed\d+")
+"""The name of a folder that belongs to one run; its jobs run one after another."""
 REPAIR = "start the same command again"
 
 
@@ -32,6 +37,21 @@ class Record(NamedTuple):
     step: str
     sha256: str
     read: dict[str, str]
+
+
+class Verification(NamedTuple):
+    """How many products a results folder has, and one line for each fault of one."""
+
+    products: int
+    faults: list[str]
+
+
+class _Place(NamedTuple):
+    """Where the record of a product is: in which file, whose it is (`results/...`), under which name."""
+
+    file: Path
+    owner: str
+    name: str
 
 
 @dataclass(frozen=True)
@@ -59,30 +79,19 @@ def new_record(path: str | os.PathLike[str], written: Path) -> tuple[Path, dict[
 
     `written` has the content of the product and is about to be renamed to `path`.
     """
-    location = _location(path)
-    if location is None or not _jobs:
+    place = _place(path)
+    if place is None or not _jobs:
         return None
-    file, name = location
-    job = _jobs[-1]
-    return file, {"path": name, "step": job.step, "sha256": checksum(written), "read": dict(job.read)}
+    record = Record(_jobs[-1].step, checksum(written), dict(_jobs[-1].read))
+    records = _records(place) | {place.name: record}
+    files = {name: records[name]._asdict() for name in sorted(records)}
+    return place.file, {"path": place.owner, "files": files}
 
 
 def read_record(path: str | os.PathLike[str]) -> Record | None:
     """Return the record of a product, None if it has none; raise a UserError if the record is damaged."""
-    location = _location(path)
-    if location is None or not location[0].is_file():
-        return None
-    file, name = location
-    try:
-        content = json.loads(file.read_bytes())
-        owner, record = content["path"], Record(content["step"], content["sha256"], dict(content["read"]))
-    except (ValueError, KeyError, TypeError):
-        raise UserError(f"{file} is damaged; delete it and {os.fspath(path)}, and {REPAIR}") from None
-    if owner != name:
-        raise UserError(
-            f"{file} is the record of {owner}, not of {os.fspath(path)}; delete both files and {REPAIR}"
-        )
-    return record
+    place = _place(path)
+    return None if place is None else _records(place).get(place.name)
 
 
 def check(path: str | os.PathLike[str]) -> None:
@@ -98,23 +107,98 @@ def check(path: str | os.PathLike[str]) -> None:
         _jobs[-1].read[Path(os.path.relpath(path)).as_posix()] = record.sha256
 
 
+def outdated(products: Iterable[Path]) -> list[str]:
+    """Return a line for each product that was built from an outdated input.
+
+    All that these products were made from is looked at too. No product is read, only records.
+    """
+    records: dict[Path, Record | None] = {}
+    waiting = list(products)
+    while waiting:
+        path = waiting.pop()
+        if path not in records:
+            records[path] = read_record(path)
+            waiting += map(Path, records[path].read if records[path] else ())
+    return sorted(
+        f"{path} was made from another {name} (checksum); delete it and {REPAIR}"
+        for path, record in records.items()
+        for name, sha256 in (record.read.items() if record else ())
+        if (now := records[Path(name)]) is not None and now.sha256 != sha256
+    )
+
+
+def verify(results: Path) -> Verification:
+    """Return the faults of a results folder: products that are damaged, missing, unknown or outdated."""
+    products = [path for path in sorted(results.rglob("*")) if path.is_file() and _is_product(path, results)]
+    faults, sound = [], []
+    for path in products:
+        try:
+            check(path)
+            if read_record(path) is None:
+                faults.append(f"{path} has no record of the step that wrote it; delete it and {REPAIR}")
+            else:
+                sound.append(path)
+        except UserError as error:
+            faults.append(str(error))
+    for file in sorted((results / FOLDER).rglob("*.json")):
+        below = file.relative_to(results / FOLDER).with_suffix("")
+        folder = results / (below if RUN_FOLDER.fullmatch(below.name) else below.parent)
+        try:
+            names = _records(_Place(file, f"{RESULTS}/{below.as_posix()}", ""))
+        except UserError as error:
+            faults.append(str(error))
+            continue
+        missing = [folder / name for name in names if not (folder / name).is_file()]
+        faults += [f"{path} is missing; start the command that made it again" for path in missing]
+    return Verification(len(products), [*sorted(set(faults)), *outdated(sound)])
+
+
 def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
     """Return the hexadecimal digest of the file at `path`."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
-def _location(path: str | os.PathLike[str]) -> tuple[Path, str] | None:
-    """Return the file of a product's record and the product's name, `results/...`; None for other files."""
+def _records(place: _Place) -> dict[str, Record]:
+    """Return the records in one file by product; raise a UserError if it is damaged or of something else."""
+    if not place.file.is_file():
+        return {}
+    try:
+        content = json.loads(place.file.read_bytes())
+        owner = content["path"]
+        found = {
+            name: Record(entry["step"], entry["sha256"], dict(entry["read"]))
+            for name, entry in content["files"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"{place.file} is damaged; delete it and {place.owner}, and {REPAIR}") from None
+    if owner != place.owner:
+        raise UserError(
+            f"{place.file} is the record of {owner}, not of {place.owner}; delete it and {place.owner}, and "
+            f"{REPAIR}"
+        )
+    return found
+
+
+def _place(path: str | os.PathLike[str]) -> _Place | None:
+    """Return where the record of a product is; None for other files."""
     parts = Path(os.path.relpath(path)).parts
     if RESULTS not in parts[:-1]:
         return None
     # Seen from the working directory, the first such folder is the one that rules write to.
     start = parts.index(RESULTS) + 1
-    folder, below = Path(*parts[:start]), Path(*parts[start:])
+    results, below = Path(*parts[:start]), Path(*parts[start:])
     if below.parts[0] in WITHOUT_RECORDS:
         return None
-    return folder / FOLDER / f"{below}.json", (RESULTS / below).as_posix()
+    shared = below.parent if RUN_FOLDER.fullmatch(below.parent.name) else below
+    return _Place(results / FOLDER / f"{shared}.json", f"{RESULTS}/{shared.as_posix()}", below.name)
+
+
+def _is_product(path: Path, results: Path) -> bool:
+    """Return whether a file of the results folder should have a record."""
+    parts = path.relative_to(results).parts
+    hidden = any(part.startswith(".") for part in parts)
+    return not hidden and parts[0] not in (*WITHOUT_RECORDS, "README.md")
 
 
 def _sha256(path: str | os.PathLike[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.tidy import COLUMNS
-from focalcal.common.chain import outdated
+from focalcal.common.checksums import outdated
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output, read_json, refusing_damage

@@ -1,215 +1,188 @@
-"""Records of products: who writes them, what they hold, and what a reader refuses."""
+"""Records of products: who writes them, what they hold, what readers refuse, faults of a whole folder."""
 
 from workflow_scripts.entry import run
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from focalcal import __main__ as command
 from focalcal.common import checksums
+from focalcal.common.checksums import outdated, verify
 from focalcal.common.csv_rows import read_rows, write_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import read_json, write_json, write_text
 from focalcal.common.npz import read_npz
 
-FIRST, SECOND = Path("results/runs/a/first.txt"), Path("results/runs/a/second.json")
-RECORD = Path("results/checksums/runs/a/first.txt.json")
+RESULTS = Path("results")
+DATA, METRICS = RESULTS / "data" / "d.npz", RESULTS / "tables" / "metrics.csv"
+WEIGHTS, LOGITS = (RESULTS / "runs" / "m" / "seed1" / name for name in ("weights", "logits"))
+STEPS = {DATA: [], WEIGHTS: [DATA], LOGITS: [DATA, WEIGHTS], METRICS: [LOGITS]}
+RUN_RECORD = RESULTS / "checksums" / "runs" / "m" / "seed1.json"
+DATA_RECORD = RESULTS / "checksums" / "data" / "d.npz.json"
+AGAIN = "start the same command again"
+
+
+def make(path, text):
+    with checksums.recording(f"make_{path.stem}"):
+        for read in STEPS.get(path, ()):
+            checksums.check(read)
+        write_text(path, text)
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    """Work in an empty folder, as a job does."""
+def _finished(tmp_path, monkeypatch):
+    """Work in a finished folder of four steps, two of which write to the folder of one run."""
     monkeypatch.chdir(tmp_path)
+    for path in STEPS:
+        make(path, path.name)
 
 
-def sha256(content):
-    return hashlib.sha256(content).hexdigest()
-
-
-def write_two():
-    with checksums.recording("one"):
-        write_text(FIRST, "abc")
-    with checksums.recording("two"):
-        checksums.check(FIRST)
-        write_json(SECOND, 1)
+def sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_a_record_names_file_step_and_what_was_read():
-    write_two()
-    assert json.loads(RECORD.read_text("utf-8")) == {
-        "path": str(FIRST),
-        "step": "one",
-        "sha256": sha256(b"abc"),
-        "read": {},
+    record = {"step": "make_d", "sha256": sha256("d.npz"), "read": {}}
+    assert read_json(DATA_RECORD) == {"path": str(DATA), "files": {"d.npz": record}}
+    assert checksums.read_record(METRICS) == (
+        "make_metrics",
+        sha256("metrics.csv"),
+        {str(LOGITS): sha256("logits")},
+    )
+
+
+def test_the_products_of_a_run_share_a_record_whichever_step_wrote_them():
+    content = read_json(RUN_RECORD)
+    assert content["path"] == "results/runs/m/seed1"
+    assert {name: entry["step"] for name, entry in content["files"].items()} == {
+        "logits": "make_logits",
+        "weights": "make_weights",
     }
-    record = checksums.read_record(SECOND)
-    assert record == ("two", sha256(b"1\n"), {str(FIRST): sha256(b"abc")})
+    assert checksums.read_record(LOGITS).read == {str(DATA): sha256("d.npz"), str(WEIGHTS): sha256("weights")}
 
 
-def test_an_absolute_path_has_the_same_record():
-    write_two()
-    assert checksums.read_record(FIRST.absolute()) == checksums.read_record(FIRST)
+def test_an_absolute_path_has_the_same_record_also_seen_from_elsewhere(monkeypatch, tmp_path):
+    assert checksums.read_record(DATA.absolute()) == checksums.read_record(DATA)
     with checksums.recording("three"):
-        checksums.check(FIRST.absolute())
+        checksums.check(DATA.absolute())
         write_text(Path("results/third").absolute(), "")
-    assert checksums.read_record("results/third").read == {str(FIRST): sha256(b"abc")}
-
-
-def test_the_results_of_another_folder_are_checked(monkeypatch, tmp_path):
-    write_two()
+    assert checksums.read_record("results/third").read == {str(DATA): sha256("d.npz")}
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    checksums.check(tmp_path / FIRST)
-    (tmp_path / FIRST).write_text("abd")
-    with pytest.raises(UserError, match="is not what `one` wrote"):
-        checksums.check(tmp_path / FIRST)
+    checksums.check(tmp_path / DATA)
+    (tmp_path / DATA).write_text("x")
+    with pytest.raises(UserError, match="is not what `make_d` wrote"):
+        checksums.check(tmp_path / DATA)
 
 
 def test_a_prefix_before_the_results_keeps_its_own_records():
     with checksums.recording("one"):
         write_text("part/results/x.txt", "abc")
     assert Path("part/results/checksums/x.txt.json").is_file()
-    assert checksums.read_record("part/results/x.txt").sha256 == sha256(b"abc")
+    assert checksums.read_record("part/results/x.txt").sha256 == sha256("abc")
 
 
 @pytest.mark.parametrize(
-    "path", ["mine.txt", "logs/x.log", "results", "results/benchmarks/x.tsv", "results/checkpoints/a/state"]
+    "path", ["mine.txt", "logs/x.log", "results/benchmarks/x.tsv", "results/checkpoints/a/state"]
 )
 def test_other_files_have_no_record(path):
+    before = set(Path().rglob("*.json"))
     with checksums.recording("one"):
         write_text(path, "abc")
-    assert not list(Path().rglob("*.json"))
+    assert set(Path().rglob("*.json")) == before
 
 
-def test_the_library_by_hand_writes_no_record():
-    write_text(FIRST, "abc")
-    assert not Path("results/checksums").exists()
-    assert checksums.read_record(FIRST) is None
+def test_a_job_writes_records_that_name_its_entry_point_and_the_library_by_hand_writes_none():
+    first, second = Path("results/first"), Path("results/second")
 
-
-def test_a_job_writes_records_that_name_its_entry_point():
     def main(_argv):
-        write_text(FIRST, "abc")
+        write_text(first, "abc")
 
     assert run(main) == 0
-    assert checksums.read_record(FIRST).step == Path(__file__).stem
-    write_text(SECOND, "by hand, afterwards")
-    assert checksums.read_record(SECOND) is None
+    assert checksums.read_record(first).step == Path(__file__).stem
+    write_text(second, "by hand, afterwards")
+    assert checksums.read_record(second) is None
 
 
 def test_a_job_within_a_job_knows_only_what_it_read_itself():
-    write_two()
     with checksums.recording("batch"):
-        checksums.check(FIRST)
+        checksums.check(DATA)
         with checksums.recording("one"):
             write_text("results/inner", "")
         write_text("results/outer", "")
     assert checksums.read_record("results/inner").read == {}
-    assert checksums.read_record("results/outer").read == {str(FIRST): sha256(b"abc")}
+    assert checksums.read_record("results/outer").read == {str(DATA): sha256("d.npz")}
 
 
 def test_an_error_leaves_product_and_record_as_they_were():
-    write_two()
-    before = RECORD.read_bytes()
-
-    def main(_argv):
-        raise UserError("no")
+    before = DATA_RECORD.read_bytes()
 
     def write_what_json_refuses():
-        write_json(FIRST, float("nan"))
+        with checksums.recording("three"):
+            write_json(DATA, float("nan"))
 
-    assert run(main) == 2
-    with checksums.recording("three"), pytest.raises(ValueError, match="JSON compliant"):
+    with pytest.raises(ValueError, match="JSON compliant"):
         write_what_json_refuses()
-    assert RECORD.read_bytes() == before
-    checksums.check(FIRST)
+    assert DATA_RECORD.read_bytes() == before
+    checksums.check(DATA)
 
 
 def test_what_was_written_again_is_read_again():
     for text in ("abc", "abd", "abe"):
-        with checksums.recording("one"):
-            write_text(FIRST, text)
-            checksums.check(FIRST)
+        make(DATA, text)
+        checksums.check(DATA)
 
 
 def test_a_file_that_does_not_exist_is_left_to_its_reader():
-    write_two()
-    FIRST.unlink()
-    checksums.check(FIRST)
-
-
-def flipped(content):
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-
-
-READERS = {
-    "table.csv": (lambda path: write_rows(path, [{"a": 1, "b": 22}]), read_rows),
-    "record.json": (lambda path: write_json(path, {"a": 11}), read_json),
-}
-
-
-@pytest.mark.parametrize("damage", [flipped, lambda content: content[:-3], lambda _: b""])
-@pytest.mark.parametrize("name", READERS)
-def test_a_reader_refuses_what_differs_from_the_record(name, damage):
-    write, read = READERS[name]
-    path = Path("results", name)
-    with checksums.recording("one"):
-        write(path)
-    before = read(path)
-    good = path.read_bytes()
-    path.write_bytes(damage(good))
-    with pytest.raises(
-        UserError,
-        match=rf"^results/{name} is not what `one` wrote \(checksum\); delete it and start the same command",
-    ):
-        read(path)
-    path.unlink()
-    with checksums.recording("one"):
-        write(path)
-    assert read(path) == before
-
-
-def test_arrays_are_refused_too():
-    path = Path("results/runs/a/logits.npz")
-    path.parent.mkdir(parents=True)
-    np.savez(path, a=np.arange(5))
-    assert read_npz(path)["a"].tolist() == [0, 1, 2, 3, 4]
-    record = {"path": str(path), "step": "calibrate", "sha256": "0", "read": {}}
-    write_json("results/checksums/runs/a/logits.npz.json", record)
-    with pytest.raises(UserError, match=r"logits\.npz is not what `calibrate` wrote"):
-        read_npz(path)
+    DATA.unlink()
+    checksums.check(DATA)
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "1", '{"path": "x"}', '{"path": 1, "step": 1, "read": 2}']
+    ("name", "write", "read"),
+    [
+        ("table.csv", lambda path: write_rows(path, [{"a": 1, "b": 22}]), read_rows),
+        ("record.json", lambda path: write_json(path, {"a": 11}), read_json),
+        ("arrays.npz", lambda path: np.savez(path, a=np.arange(5)), read_npz),
+    ],
 )
-def test_a_damaged_record_is_named_with_its_product(content):
-    write_two()
-    RECORD.write_text(content)
-    with pytest.raises(UserError) as caught:
-        checksums.check(FIRST)
-    assert (
-        str(caught.value) == f"{RECORD} is damaged; delete it and {FIRST}, and start the same command again"
-    )
+def test_every_reader_refuses_what_differs_from_the_record(name, write, read):
+    path = RESULTS / name
+    write(path)
+    read(path)
+    record = {"step": "one", "sha256": "0", "read": {}}
+    write_json(f"results/checksums/{name}.json", {"path": str(path), "files": {name: record}})
+    with pytest.raises(
+        UserError, match=rf"^results/{name} is not what `one` wrote \(checksum\); delete it and {AGAIN}$"
+    ):
+        read(path)
 
 
-def test_file_and_record_of_another_run_are_refused():
-    for name in "ab":
-        with checksums.recording("train"):
-            write_text(f"results/runs/{name}/weights", name)
-    for folder in ("results/runs", "results/checksums/runs"):
-        Path(folder, "a").rename(f"{folder}/c")
-        Path(folder, "b").rename(f"{folder}/a")
-        Path(folder, "c").rename(f"{folder}/b")
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "1", '{"path": "x"}', '{"path": "x", "files": {"logits": 2}}']
+)
+def test_a_damaged_record_is_named_with_what_it_is_about(content):
+    RUN_RECORD.write_text(content)
+    message = f"{RUN_RECORD} is damaged; delete it and results/runs/m/seed1, and {AGAIN}"
+    for attempt in (lambda: checksums.check(LOGITS), lambda: make(WEIGHTS, "new")):
+        with pytest.raises(UserError) as caught:
+            attempt()
+        assert str(caught.value) == message
+
+
+def test_the_folder_and_record_of_another_run_are_refused():
+    for folder in (RUN_RECORD.parent, LOGITS.parents[1]):
+        folder.rename(folder.with_name("other"))
     with pytest.raises(UserError) as caught:
-        checksums.check("results/runs/a/weights")
+        checksums.check("results/runs/other/seed1/logits")
     assert str(caught.value) == (
-        "results/checksums/runs/a/weights.json is the record of results/runs/b/weights, not of "
-        "results/runs/a/weights; delete both files and start the same command again"
+        "results/checksums/runs/other/seed1.json is the record of results/runs/m/seed1, not of "
+        f"results/runs/other/seed1; delete it and results/runs/other/seed1, and {AGAIN}"
     )
 
 
@@ -223,3 +196,67 @@ def test_empty_and_cut_tables_are_refused_without_a_record():
         path.write_text(content)
         with pytest.raises(UserError, match=rf"^table.csv is damaged \({reason}\); delete it and start"):
             read_rows(path)
+
+
+def test_a_finished_folder_has_no_fault(capsys):
+    (RESULTS / "README.md").touch()
+    (RESULTS / "benchmarks").mkdir()
+    (RESULTS / "benchmarks" / "train.tsv").touch()
+    (RESULTS / ".logits.host-1-x.partial").touch()
+    assert outdated([METRICS]) == []
+    assert command.main(["verify"]) == 0
+    assert capsys.readouterr().out == (
+        "All 4 products of results are what their steps wrote, from the products that are here.\n"
+    )
+
+
+def test_the_chain_is_walked_to_its_beginning_without_reading_products():
+    make(DATA, "others")
+    for path in (WEIGHTS, LOGITS):
+        path.unlink()
+    assert outdated([METRICS]) == [
+        f"{path} was made from another {DATA} (checksum); delete it and {AGAIN}" for path in (LOGITS, WEIGHTS)
+    ]
+    shutil.rmtree(RESULTS / "checksums")
+    assert outdated([METRICS]) == [], "what has no record ends the chain"
+
+
+def test_an_input_made_again_is_a_fault_only_with_another_content():
+    make(LOGITS, "logits")
+    assert verify(RESULTS).faults == []
+    make(LOGITS, "others")
+    (fault,) = verify(RESULTS).faults
+    assert fault.startswith(f"{METRICS} was made from another {LOGITS} (checksum); delete it and ")
+
+
+def test_every_fault_is_named_with_its_repair(capsys):
+    DATA.write_text("dat")
+    WEIGHTS.unlink()
+    (RESULTS / "foreign").touch()
+    record = RESULTS / "checksums" / "tables" / "metrics.csv.json"
+    record.write_text("{")
+    assert verify(RESULTS) == (
+        4,
+        [
+            f"{record} is damaged; delete it and {METRICS}, and {AGAIN}",
+            f"{DATA} is not what `make_d` wrote (checksum); delete it and {AGAIN}",
+            f"results/foreign has no record of the step that wrote it; delete it and {AGAIN}",
+            f"{WEIGHTS} is missing; start the command that made it again",
+        ],
+    )
+    assert command.main(["verify", "results"]) == 2
+    output = capsys.readouterr()
+    assert len(output.out.splitlines()) == 4
+    assert output.err == "error: results has 4 faults among 4 products; repairs are above\n"
+
+
+def test_an_edited_record_is_a_fault():
+    content = json.loads(DATA_RECORD.read_text("utf-8"))
+    content["files"]["d.npz"]["sha256"] = "0" * 64
+    DATA_RECORD.write_text(json.dumps(content))
+    assert len(verify(RESULTS).faults) == 3, "the file, and the two that were made from it"
+
+
+def test_a_folder_without_products_is_refused(capsys, tmp_path):
+    assert command.main(["verify", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.endswith("has no products; make them first: snakemake --cores all\n")
