@@ -12,34 +12,19 @@ ROOT = Path(str(workflow.current_basedir)).parent
 sys.path.insert(0, str(ROOT))
 
 from focalcal.calibration import catalogue
-from focalcal.common.errors import UserError
-from focalcal.config import titles
-from focalcal.config.grid import build_grid
 from focalcal.config.provenance import job_params
 from focalcal.reporting import products
+from focalcal.snakemake_shim.start import before_jobs, read_configuration
 from focalcal.theory.settings import job_settings
 from focalcal.training.catalogue import loss_file
 from focalcal.training.models.catalogue import model_file
-from focalcal.snakemake_shim import (
-    command_line,
-    copied_results,
-    environment,
-    orphaned_jobs,
+
+GRID = read_configuration(
+    config,
+    ROOT,
+    workflow.overwrite_configfiles,
+    is_main_process=workflow.is_main_process,
 )
-
-command_line.restore_types(config, workflow.config_settings.config or {})
-titles.fill_in(config, workflow.overwrite_configfiles)
-try:
-    GRID = build_grid(config, ROOT, read_own_files=workflow.is_main_process)
-    if workflow.is_main_process:
-        # Snakemake knows its targets only after it has read this file.
-        copied_results.refuse_without_records(Path.cwd(), sys.argv[1:])
-    environment.set_job_environment(ROOT, config["cache"])
-except UserError as error:
-    # A traceback would bury the one line that helps.
-    print(f"error: {error}", file=sys.stderr)
-    sys.exit(2)
-
 code_version = cache(job_params)
 CALIBRATORS = catalogue.declaring_files(config["calibration"]["methods"])
 LAYOUT = products.Layout(GRID)
@@ -227,11 +212,4 @@ def whole_spec(wildcards):
 
 
 onstart:
-    # Jobs that outlived a killed Snakemake would run a second time.
-    try:
-        if not workflow.local_exec:
-            orphaned_jobs.refuse(Path.cwd())
-        print(titles.replacement(Path(REPORT), config), end="", file=sys.stderr)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    before_jobs(config, Path(REPORT))

@@ -1,27 +1,20 @@
 """Results that were copied without Snakemake's records of how they were made.
 
 Without these records Snakemake compares only the times of files, so a change of code or settings since then
-would pass unnoticed.
+would pass unnoticed. Where it keeps them is not documented; if it moves them, every finished folder is
+refused, and `RECORDS` needs the new place.
 """
 
-from collections.abc import Collection
 from pathlib import Path
 
 from focalcal.common.errors import UserError
 
-VERIFY = "verify"
-"""In another workflow, the name of the rule has a prefix."""
 TABLE = Path("results/tables/metrics.csv")
 RECORDS = [Path(".snakemake", name) for name in ("metadata", "incomplete", "metadata.db")]
 
 
-def refuse_without_records(folder: Path, arguments: Collection[str]) -> None:
-    """Raise a UserError if `folder` has a table of all runs but no records of Snakemake.
-
-    `arguments` are those of Snakemake's command line; its target `verify` makes nothing and needs no records.
-    """
-    if any(argument == VERIFY or argument.endswith(f"_{VERIFY}") for argument in arguments):
-        return
+def refuse_without_records(folder: Path) -> None:
+    """Raise a UserError if `folder` has a table of all runs but no records of Snakemake."""
     records = [folder / path for path in RECORDS]
     recorded = any(path.is_file() or (path.is_dir() and any(path.iterdir())) for path in records)
     if (folder / TABLE).exists() and not recorded:

@@ -121,20 +121,6 @@ class ClusterProject(Project):
         assert code == expect, self.output()[before:]
         return self.output()[before:]
 
-    def python(self, *arguments, expect=0):
-        """Run a Python module in the project; return its output."""
-        result = subprocess.run(
-            [sys.executable, "-m", *arguments],
-            cwd=self.root,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert result.returncode == expect, result.stdout + result.stderr
-        return result.stdout + result.stderr
-
     def output(self):
         """Return the whole output of Snakemake on the cluster."""
         path = self.root / "snakemake.log"

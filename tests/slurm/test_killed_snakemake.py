@@ -39,14 +39,11 @@ def test_survivor_that_finishes_is_not_repeated(project):
     project.on_cluster("--unlock")
     refused = project.on_cluster("--until", "train", expect=2)
     assert f"{job['JobId']} (train gauss-3 mlp ce {WAITED_FOR}, running)" in refused
-    assert "python -m workflow_scripts.orphaned_jobs --wait" in refused
+    assert f"`scancel {job['JobId']}`" in refused
     assert project.states(WAITED_FOR) == ["RUNNING"]
 
-    assert job["JobId"] in project.python("workflow_scripts.orphaned_jobs")
     project.release(WAITED_FOR)
-    assert f"No job of an earlier Snakemake in {project.root} is left" in project.python(
-        "workflow_scripts.orphaned_jobs", "--wait", "--interval", "1"
-    )
+    wait_until(lambda: project.states(WAITED_FOR) == ["COMPLETED"], "the job that was left ends")
     project.on_cluster("--until", "train")
     assert project.states(WAITED_FOR) == ["COMPLETED"]
     assert project.batches(WAITED_FOR) == BATCHES
@@ -54,8 +51,9 @@ def test_survivor_that_finishes_is_not_repeated(project):
 
 def test_cancelled_survivor_goes_on_from_its_checkpoint(project):
     kill_snakemake_while_training(project, STOPPED)
-    project.python("workflow_scripts.orphaned_jobs", "--cancel", "--interval", "1")
-    assert project.states(STOPPED) == ["CANCELLED"]
+    (job,) = project.trainings(STOPPED)
+    project.cluster.run("scancel", job["JobId"])
+    wait_until(lambda: project.states(STOPPED) == ["CANCELLED"], "the job that was left is cancelled")
     project.release(STOPPED)
     project.on_cluster("--unlock")
     project.on_cluster("--until", "train")

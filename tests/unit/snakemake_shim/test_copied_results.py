@@ -15,13 +15,13 @@ def folder(tmp_path):
 
 def test_results_without_records_are_refused(folder):
     with pytest.raises(UserError, match=r"copy \.snakemake along .* or delete results/tables/metrics\.csv"):
-        copied_results.refuse_without_records(folder, ())
+        copied_results.refuse_without_records(folder)
 
 
 def test_an_empty_folder_of_records_is_none(folder):
     (folder / ".snakemake" / "metadata").mkdir(parents=True)
     with pytest.raises(UserError, match=r"\.snakemake"):
-        copied_results.refuse_without_records(folder, ())
+        copied_results.refuse_without_records(folder)
 
 
 @pytest.mark.parametrize("record", ["metadata/cmVzdWx0cw==", "incomplete/cmVzdWx0cw==", "metadata.db"])
@@ -29,16 +29,9 @@ def test_results_with_records_are_accepted(folder, record):
     path = folder / ".snakemake" / record
     path.parent.mkdir(parents=True)
     path.touch()
-    assert copied_results.refuse_without_records(folder, ()) is None
+    assert copied_results.refuse_without_records(folder) is None
 
 
 def test_a_folder_without_the_table_is_accepted(tmp_path):
     (tmp_path / "results" / "runs").mkdir(parents=True)
-    assert copied_results.refuse_without_records(tmp_path, ()) is None
-
-
-@pytest.mark.parametrize("target", ["verify", "focalcal_verify"])
-def test_a_target_that_makes_nothing_needs_no_records(folder, target):
-    assert copied_results.refuse_without_records(folder, ["--cores", "1", target]) is None
-    with pytest.raises(UserError, match=r"\.snakemake"):
-        copied_results.refuse_without_records(folder, ["--cores", "1", "all"])
+    assert copied_results.refuse_without_records(tmp_path) is None
