@@ -15,20 +15,10 @@ MISTAKES = {
         {"mine": {"base": "nope"}},
         r"datasets\.mine\.base: must be a built-in dataset .*not 'nope'",
     ),
-    "name with a line break": (
-        "datasets",
-        {"mine\n": {"folder": "here"}},
-        r"'datasets' is \"mine\\n\"; allowed: a text matching",
-    ),
     "braces in a folder": (
         "datasets",
         {"mine": {"folder": "{here}"}},
         r"'datasets\.mine\.folder' is \"{here}\"",
-    ),
-    "braces in a file of arrays": (
-        "datasets",
-        {"mine": {"npz": "a{b}"}},
-        r"'datasets\.mine\.npz' is \"a{b}\"",
     ),
     "braces in a file of human labels": (
         "recovery",
@@ -65,6 +55,17 @@ MISTAKES = {
         {"temperatures": {"start": 1, "stop": 1.4, "step": 0.5}},
         r"'calibration\.temperatures' spans 0 of log T, but method 'fts-line'",
     ),
+    "temperatures that fall": (
+        "calibration",
+        {"temperatures": {"start": 1, "stop": 0.1, "step": 0.5}},
+        r"'calibration\.temperatures\.stop' is 0\.1; allowed: at least start",
+    ),
+    "grid too fine": (
+        "calibration",
+        {"temperatures": {"start": 1, "stop": 2, "step": 1e-9}},
+        r"'calibration\.temperatures\.step' is 1e-09, .*allowed: at most 100000",
+    ),
+    "unknown method": ("calibration", {"methods": ["fst"]}, r"methods' is \"fst\".*did you mean 'fts'"),
     "temperature below what is computed": (
         "calibration",
         {"temperatures": {"start": 1e-9, "stop": 1, "step": 0.5}},
@@ -115,11 +116,6 @@ MISTAKES = {
         {"images_per_second": {"default": 1, "resnet5O": 2}},
         r"'plan\.images_per_second': .*'resnet5O'",
     ),
-    "angle brackets in a file of arrays": (
-        "datasets",
-        {"mine": {"npz": "a<b>"}},
-        r"'datasets\.mine\.npz' is \"a<b>\"",
-    ),
     "more samples than a machine has room for": (
         "datasets",
         {"gauss-3": {"sizes": {"train": 10**15}}},
@@ -150,6 +146,16 @@ MISTAKES = {
     ),
     "key that is a number": ("logits", {1: {}}, r"'logits\.1' is not a text.*quotes"),
     "dataset that is a number": ("datasets", {3: {"noise": 1}}, r"'datasets\.3' is not a text"),
+}
+BLOCKS = {
+    "unknown loss": ({"losses": ["focul-2"]}, r"losses': .*'focul-2'.*focal-GAMMA"),
+    "gamma of a loss below its range": ({"losses": ["focal--1"]}, r"losses': .*'focal--1'"),
+    "gamma of a loss misspelt": ({"losses": ["focal-2.0"]}, r"losses': .*'focal-2\.0'.*write 2"),
+    "unknown dataset": ({"datasets": ["gaus-3"]}, r"datasets' is \"gaus-3\".*did you mean 'gauss-3'"),
+    "path in a name": ({"datasets": ["../../etc"]}, r"datasets\[0\]' is .*a text matching"),
+    "unknown model": ({"models": ["mpl"]}, r"models': .*'mpl'.*mlp"),
+    "model that needs images": ({"models": ["cnn-small"]}, r"models', dataset 'gauss-10': .*'cnn-small'"),
+    "unknown recipe": ({"recipe": "quickstar"}, r"recipe' is .*did you mean 'quickstart'"),
 }
 RECIPES = {
     "milestones that fall": ({"milestones": [250, 150]}, r"milestones is \[250, 150\]; allowed: .*increase"),
@@ -185,6 +191,20 @@ def test_a_mistake_across_keys_is_refused(name):
     config["report"].pop("criterion", None)
     config[section] = {**config[section], **values}
     assert_refused(config, message)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_mistake_in_a_block_of_runs_is_refused(name):
+    values, message = BLOCKS[name]
+    config = merged_config()
+    config["runs"][0].update(values)
+    assert_refused(config, rf"^config key 'runs\[0\]\.{message}")
+
+
+def test_a_run_that_is_described_twice_is_refused():
+    config = merged_config()
+    config["runs"].append({**config["runs"][0], "losses": ["ce"], "seeds": [2]})
+    assert_refused(config, r"describe the run gauss-10/mlp/ce/seed2 more than once")
 
 
 @pytest.mark.parametrize(

@@ -109,65 +109,28 @@ def test_a_whole_number_is_written_as_one(path, key, value):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
+        ("calibration.bins", 0, "' is 0; allowed: a whole number, at least 1, at most 1000; Number of bins"),
         (
-            ["calibration", "bins"],
-            0,
-            "config key 'calibration.bins' is 0; allowed: a whole number, at least 1, at most 1000; Number",
-        ),
-        (
-            ["runs", 0, "seeds"],
-            [],
-            "config key 'runs[0].seeds' is []; allowed: a list, at least 1 item(s), no item twice; Random",
-        ),
-        (
-            ["cache"],
+            "report.title",
             "",
-            "config key 'cache' is \"\"; allowed: a text, at least 1 character(s), or null; Folder",
+            '\' is ""; allowed: a text, at least 1 character(s), at most 120 characters; Title',
         ),
-        (
-            ["plan", "images_per_second"],
-            {},
-            "config key 'plan.images_per_second.default' is missing; Estimated training throughput ",
-        ),
-        (
-            ["recovery"],
-            {},
-            "config key 'recovery.bins' is missing; Number of bins of the stage's ECE; C21 uses 10.",
-        ),
-        (
-            ["report", "metrics"],
-            "ece",
-            "'report.metrics' (\"ece\") is unknown; allowed: criterion, metric, recommend, ",
-        ),
-        (
-            ["report", "title"],
-            "",
-            "config key 'report.title' is \"\"; allowed: a text, at least 1 character(s), ",
-        ),
-        (
-            ["recovery", "human_labels"],
-            "download",
-            "'recovery.human_labels' is \"download\"; allowed: a mapping; ",
-        ),
-        (
-            ["recovery", "human_labels"],
-            {"cifar10": None},
-            "'recovery.human_labels.cifar10' is null; allowed: a text",
-        ),
-        (
-            ["recovery", "human_labels"],
-            {"cifar10": ""},
-            "'recovery.human_labels.cifar10' is \"\"; allowed: a text",
-        ),
-        (
-            ["recovery", "human"],
-            {},
-            "'recovery.human' ({}) is unknown; allowed: bins, human_labels",
-        ),
+        ("report.metrics", "ece", '\' ("ece") is unknown; allowed: criterion, metric, recommend, '),
+        ("cache", "", '\' is ""; allowed: a text, at least 1 character(s), or null; Folder for downloads'),
+        ("plan.images_per_second", {}, ".default' is missing; Estimated training throughput "),
+        ("recovery", {}, ".bins' is missing; Number of bins of the stage's ECE; C21 uses 10."),
+        ("recovery.human_labels", "download", '\' is "download"; allowed: a mapping; '),
+        ("recovery.human_labels", {"cifar10": None}, ".cifar10' is null; allowed: a text"),
     ],
 )
 def test_a_mistake_is_told_with_key_value_limits_and_meaning(path, value, message):
-    assert message in refusal(path, value)
+    assert refusal(path.split("."), value).startswith(f"config key '{path}{message}")
+
+
+def test_an_empty_list_is_told_with_its_limits():
+    assert refusal(["runs", 0, "seeds"], []).startswith(
+        "config key 'runs[0].seeds' is []; allowed: a list, at least 1 item(s), no item twice; Random"
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,25 +169,8 @@ def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
         ("gauss-3", {"sizes": 5}, "gauss-3.sizes' is 5; allowed: a mapping; Number of samples in each split"),
         (
             "gauss-3",
-            {"sizes": {"train": 0}},
-            "gauss-3.sizes.train' is 0; allowed: a whole number, at least 1, at most 10000000; ",
-        ),
-        (
-            "gauss-3",
             {"sizes": {"test": 1}},
-            "sizes.test' is 1; allowed: a whole number, at least 2, at most 10000000; ",
-        ),
-        ("gauss-3", {"sizes": {"train": 2.5}}, "sizes.train' is 2.5; allowed: a whole number"),
-        ("gauss-3", {"sizes": {"train": True}}, "sizes.train' is true; allowed: a whole number"),
-        (
-            "gauss-3",
-            {"sizes": {"training": 5}},
-            "sizes.training' (5) is unknown; allowed: test, train, val; ",
-        ),
-        (
-            "gauss-3",
-            {"seed": -1},
-            "gauss-3.seed' is -1; allowed: a whole number, at least 0, at most 4294967295; ",
+            "sizes.test' is 1; allowed: a whole number, at least 2, at most ",
         ),
         (
             "gauss-3",
@@ -232,53 +178,22 @@ def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
             "seed' is 4294967296; allowed: a whole number, at least 0, at most 42949",
         ),
         ("gauss-3", {"seed": "1"}, 'seed\' is "1"; allowed: a whole number'),
-        ("gauss-3", {"seed": 1.5}, "seed' is 1.5; allowed: a whole number"),
-        ("gauss-3", {"noise": -0.5}, "noise' is -0.5; allowed: a number, at least 0, at most 100; "),
-        ("gauss-3", {"noise": math.nan}, "noise' is NaN; allowed: a finite number"),
+        ("cifar10", {"validation": 0}, "at most 10000000, or a number, above 0, below 1; "),
+        ("own", {"folder": "x", "test": 1.5}, "test' is 1.5; allowed: a whole number, at least 2, at most "),
+        ("own", {"folders": "x"}, "own.folders' (\"x\") is unknown; allowed: base, .*did you mean 'folder'"),
         (
-            "cifar10",
-            {"validation": 0},
-            "validation' is 0; allowed: a whole number, at least 2, at most 10000000, or a number, above 0, ",
+            "own",
+            {"image_size": 0},
+            "image_size' is 0; allowed: a whole number, at least 1, at most 1024, or n",
         ),
-        ("cifar10-s", {"fraction": 0}, "fraction' is 0; allowed: a number, above 0, at most 1; "),
-        ("cifar10-s", {"fraction": 1.5}, "fraction' is 1.5; allowed: a number, above 0, at most 1; "),
-        ("own", {"base": 3}, "own.base' is 3; allowed: a text"),
-        ("own", {"folder": 5}, "own.folder' is 5; allowed: a text"),
-        ("own", {"npz": None}, "own.npz' is null; allowed: a text"),
+        ("own", {"greyscale": 1}, "greyscale' is 1; allowed: true or false; "),
         ("own", {"npz": ""}, 'own.npz\' is ""; allowed: a text matching'),
-        (
-            "own",
-            {"folders": "x"},
-            "own.folders' (\"x\") is unknown; allowed: base, dimensions, folder, .*did you mean 'folder'",
-        ),
-        (
-            "own",
-            {"folder": "x", "image_size": 0},
-            "image_size' is 0; allowed: a whole number, at least 1, at most 1024, or null; ",
-        ),
-        ("own", {"folder": "x", "greyscale": 1}, "greyscale' is 1; allowed: true or false; "),
-        (
-            "own",
-            {"folder": "x", "test": 1.5},
-            "test' is 1.5; allowed: a whole number, at least 2, at most 10000000, or a number, above ",
-        ),
-        (
-            "own",
-            {"folder": "x", "test": 1},
-            "test' is 1; allowed: a whole number, at least 2, at most 10000000, or a number, above ",
-        ),
-        (
-            "own",
-            {"folder": "x", "validation": 0.0},
-            "validation' is 0.0; allowed: a whole number, at least 2, at most 10000000, or ",
-        ),
         ("own", {"options": 3}, "own.options' is 3; allowed: a mapping"),
         (
             "a/b",
             {},
             "'datasets' is \"a/b\"; allowed: a text matching ^.*; A name of letters, digits, dot, minus",
         ),
-        ("", {}, "'datasets' is \"\"; allowed: a text matching"),
         ("own", None, "'datasets.own' is null; allowed: a mapping"),
     ],
 )
