@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +11,6 @@ import yaml
 from snakemake.utils import update_config
 
 from focalcal.config import titles
-from tests.warm_snakemake import run_snakemake
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
@@ -68,11 +69,18 @@ class Project:
 
     root: Path
 
+    def run(self, *arguments):
+        """Run Snakemake as a user does; return the ended process."""
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        return subprocess.run(
+            command, cwd=self.root, capture_output=True, text=True, timeout=900, check=False
+        )
+
     def snakemake(self, *arguments, expect=0):
         """Run Snakemake as a user does; return what it printed."""
-        code, output, errors = run_snakemake(self.root, ["--cores", "2", *arguments])
-        assert code == expect, output + errors
-        return output + errors
+        done = self.run(*arguments)
+        assert done.returncode == expect, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     def planned(self, *arguments):
         """Return how many jobs of each rule a dry run would start."""

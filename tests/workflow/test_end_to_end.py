@@ -158,29 +158,17 @@ def test_record_says_where_a_run_came_from(results):
         assert set(provenance) >= {"git_commit", "python", "platform", "slurm_job_id"}
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda record: record["spec"]["recipe"].update(epochs=99), "settings differ"),
-        (
-            lambda record: record["provenance"]["code"].update({"focalcal/training/losses.py": "0"}),
-            "losses.py",
-        ),
-        (lambda record: record.update(data_checksum="0"), "data differ"),
-    ],
-)
-def test_stale_run_is_refused_by_name(project, change, reason):
+def test_stale_run_is_refused_by_name(project):
     path = project.root / "results" / "runs" / RUNS[3] / "run.json"
     record = json.loads(path.read_text("utf-8"))
-    change(record)
+    record["spec"]["recipe"]["epochs"] = 99
     path.write_text(json.dumps(record), encoding="utf-8")
     # As in results that were made before there were checksums.
-    (project.root / "results" / "checksums" / "runs" / RUNS[3] / "run.json.json").unlink()
+    (project.root / "results" / "checksums" / "runs" / f"{RUNS[3]}.json").unlink()
     output = project.snakemake(
         "--forcerun", "aggregate", "--rerun-triggers", "mtime", "--", "aggregate", expect=1
     )
-    assert f"{RUNS[3]}: " in output
-    assert reason in output
+    assert f"{RUNS[3]}: its training settings differ" in output
     assert RUNS[0] not in output.partition("stale runs")[2].partition("allowed")[0]
 
 
