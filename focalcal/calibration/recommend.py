@@ -44,8 +44,7 @@ SAFE = "ts-prior"
 ENOUGH_SAMPLES = 2000
 """With fewer validation samples, only `LEAVE` and `SAFE` are candidates."""
 LEAST_RATIO = 10.0
-"""How many times as probable the samples must be with `SAFE` as without, where they are few: in 5 of 100
-draws of 50 samples, and in fewer of more, the network as trained would have been better."""
+"""How many times as probable the samples must be with `SAFE` as without, where they are few."""
 SCORES = ("nll", "brier", "ece", "smece", "accuracy")
 """Test scores of every candidate."""
 Array = NDArray[np.float64]
@@ -296,7 +295,7 @@ def _evidence(whole: Objective, fitted: Mapping[str, Calibrator]) -> tuple[float
     """Return the logarithm of how many times as probable the samples are with `SAFE` as without.
 
     Beside it, the share of bootstrap resamples of the samples in which the ratio is large enough; they keep
-    the temperature. The ratio counts the pseudo-sample.
+    the temperature. The ratio counts the prior.
     """
     before, after = (penalised_loss(whole, fitted[name].parameters["temperature"]) for name in (LEAVE, SAFE))
     gains = np.subtract(*(_sample_losses(fitted[name], whole.logits, whole.labels) for name in (LEAVE, SAFE)))
