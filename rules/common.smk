@@ -143,18 +143,18 @@ def package_files(pattern):
 
 def product_code(chosen, *data):
     """Return digests of all behind some products: their modules are loaded by name, not imported."""
-    modules = sorted({product.module for product in chosen})
+    modules = sorted({module for product in chosen for module in product.modules})
     digests = code_version("workflow_scripts/products.py", *modules, *data)
-    return (*digests, VOCABULARY)
+    return " ".join([*digests, VOCABULARY])
 
 
-def product_spec(chosen, *settings):
-    """Return what is built, and the settings of the report that it may depend on."""
+def product_spec(chosen):
+    """Return what is built, and the settings of the report that it declares."""
     return spec_text(
         {
             "kind": chosen[0].kind if chosen else "figure",
             "names": [product.name for product in chosen],
-            "settings": GRID.report_settings(*settings),
+            "settings": LAYOUT.settings(chosen),
         }
     )
 
@@ -202,7 +202,7 @@ def recovery_spec(wildcards):
 
 
 def runs_spec(wildcards):
-    """Return the sections that define the runs: whatever collects runs needs these and nothing else."""
+    """Return what the collection of all runs needs: the sections that define them and the level of intervals."""
     return spec_text(GRID.runs_spec())
 
 

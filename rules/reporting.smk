@@ -19,8 +19,11 @@ CLAIMS = package_files("reporting/claims/published/*.yaml")
 LEDGER = [] if GRID.own_logits_only else ["results/tables/claims.csv"]
 
 
-rule aggregate:
-    """All runs' metrics in one tidy table; a run whose record does not match configuration or code is refused."""
+rule collect:
+    """Four tidy tables of all runs: runs, metrics, comparisons of calibrators, and their effects with verdicts.
+
+    A run whose record does not match configuration or code is refused.
+    """
     input:
         records=collect("results/runs/{run}/run.json", run=GRID.paths),
         calibration=collect(
@@ -33,28 +36,29 @@ rule aggregate:
             pair=LAYOUT.dataset_models,
             file=["metrics.csv", "recovery.json"],
         ),
+        diagnostics=collect(products.INPUTS["diagnostics"], run=GRID.paths),
         data=collect("results/data/{dataset}.json", dataset=GRID.datasets),
     output:
-        metrics="results/tables/metrics.csv",
-        runs="results/tables/runs.csv",
+        collect(
+            "results/tables/{frame}.csv",
+            frame=["runs", "metrics", "comparisons", "effects"],
+        ),
     log:
-        "logs/aggregate.log",
+        "logs/collect.log",
     benchmark:
-        "results/benchmarks/aggregate.tsv"
+        "results/benchmarks/collect.tsv"
     conda:
         "../envs/reporting.yaml"
     resources:
         mem_mb=growing(8000),
         runtime=growing(30),
     params:
-        *code_version("workflow_scripts/aggregate.py"),
+        *code_version("workflow_scripts/collect.py"),
         spec=runs_spec,
     shell:
-        "printf %s {params.spec:q} | python -m workflow_scripts.aggregate"
+        "printf %s {params.spec:q} | python -m workflow_scripts.collect"
         " --spec -"
         " --results results"
-        " --metrics {output.metrics:q}"
-        " --runs {output.runs:q}"
         " > {log:q} 2>&1"
 
 
@@ -75,16 +79,18 @@ rule tables:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        *product_code(TABLES, "focalcal/reporting/templates/table.html", *PUBLISHED),
-        spec=product_spec(TABLES, "metric", "criterion"),
+        code=product_code(TABLES, "focalcal/reporting/templates/table.html", *PUBLISHED),
+        spec=product_spec(TABLES),
+        dataset_model="",
     shell:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
         " --results results"
+        " --dataset-model {params.dataset_model:q}"
         " > {log:q} 2>&1"
 
 
-rule charts:
+use rule tables as charts with:
     """Charts that readers of the report filter, as Vega-Lite specifications with their data."""
     input:
         LAYOUT.inputs(CHARTS),
@@ -94,22 +100,12 @@ rule charts:
         "logs/charts.log",
     benchmark:
         "results/benchmarks/charts.tsv"
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        *product_code(CHARTS),
-        spec=product_spec(CHARTS, "metric", "criterion"),
-    shell:
-        "python -m workflow_scripts.products"
-        " --spec {params.spec:q}"
-        " --results results"
-        " > {log:q} 2>&1"
+        code=product_code(CHARTS),
+        spec=product_spec(CHARTS),
 
 
-rule figures:
+use rule tables as figures with:
     """Figures over all runs."""
     input:
         LAYOUT.inputs(FIGURES),
@@ -120,22 +116,12 @@ rule figures:
         "logs/figures.log",
     benchmark:
         "results/benchmarks/figures.tsv"
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        *product_code(FIGURES, *PUBLISHED),
-        spec=product_spec(FIGURES, "metric", "criterion", "reliability_methods"),
-    shell:
-        "python -m workflow_scripts.products"
-        " --spec {params.spec:q}"
-        " --results results"
-        " > {log:q} 2>&1"
+        code=product_code(FIGURES, *PUBLISHED),
+        spec=product_spec(FIGURES),
 
 
-rule recovery_figures:
+use rule tables as recovery_figures with:
     """How well Psi recovers posteriors, over all runs."""
     input:
         LAYOUT.inputs(RECOVERY_FIGURES),
@@ -146,24 +132,12 @@ rule recovery_figures:
         "logs/recovery_figures.log",
     benchmark:
         "results/benchmarks/recovery_figures.tsv"
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        *product_code(RECOVERY_FIGURES),
-        spec=product_spec(
-            RECOVERY_FIGURES, "metric", "criterion", "reliability_methods"
-        ),
-    shell:
-        "python -m workflow_scripts.products"
-        " --spec {params.spec:q}"
-        " --results results"
-        " > {log:q} 2>&1"
+        code=product_code(RECOVERY_FIGURES),
+        spec=product_spec(RECOVERY_FIGURES),
 
 
-rule theory_figures:
+use rule tables as theory_figures with:
     """The papers' theoretical figures with exact curves and published values."""
     input:
         LAYOUT.inputs(THEORY_FIGURES),
@@ -176,20 +150,12 @@ rule theory_figures:
         "results/benchmarks/theory_figures.tsv"
     conda:
         "../envs/theory.yaml"
-    resources:
-        mem_mb=growing(1000),
-        runtime=growing(30),
     params:
-        *product_code(THEORY_FIGURES),
+        code=product_code(THEORY_FIGURES),
         spec=product_spec(THEORY_FIGURES),
-    shell:
-        "python -m workflow_scripts.products"
-        " --spec {params.spec:q}"
-        " --results results"
-        " > {log:q} 2>&1"
 
 
-rule model_figures:
+use rule tables as model_figures with:
     """Figures of one dataset and model: reliability, search, recovery."""
     input:
         model_inputs(MODEL_FIGURES),
@@ -200,23 +166,13 @@ rule model_figures:
         "logs/model_figures/{dataset}/{model}.log",
     benchmark:
         "results/benchmarks/model_figures/{dataset}/{model}.tsv"
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        *product_code(MODEL_FIGURES),
-        spec=product_spec(MODEL_FIGURES, "metric", "criterion", "reliability_methods"),
-    shell:
-        "python -m workflow_scripts.products"
-        " --spec {params.spec:q}"
-        " --results results"
-        " --dataset-model {wildcards.dataset:q}/{wildcards.model:q}"
-        " > {log:q} 2>&1"
+        code=product_code(MODEL_FIGURES),
+        spec=product_spec(MODEL_FIGURES),
+        dataset_model="{dataset}/{model}",
 
 
-rule training_figures:
+use rule model_figures as training_figures with:
     """Training dynamics of one dataset and model that was trained here."""
     input:
         model_inputs(TRAINING_FIGURES),
@@ -227,25 +183,12 @@ rule training_figures:
         "logs/training_figures/{dataset}/{model}.log",
     benchmark:
         "results/benchmarks/training_figures/{dataset}/{model}.tsv"
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        *product_code(TRAINING_FIGURES),
-        spec=product_spec(
-            TRAINING_FIGURES, "metric", "criterion", "reliability_methods"
-        ),
-    shell:
-        "python -m workflow_scripts.products"
-        " --spec {params.spec:q}"
-        " --results results"
-        " --dataset-model {wildcards.dataset:q}/{wildcards.model:q}"
-        " > {log:q} 2>&1"
+        code=product_code(TRAINING_FIGURES),
+        spec=product_spec(TRAINING_FIGURES),
 
 
-rule curve_figures:
+use rule model_figures as curve_figures with:
     """Predictions over a one-dimensional input beside the true posterior."""
     input:
         model_inputs(CURVE_FIGURES),
@@ -256,23 +199,12 @@ rule curve_figures:
         "logs/curve_figures/{dataset}/{model}.log",
     benchmark:
         "results/benchmarks/curve_figures/{dataset}/{model}.tsv"
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        *product_code(CURVE_FIGURES),
-        spec=product_spec(CURVE_FIGURES, "metric", "criterion", "reliability_methods"),
-    shell:
-        "python -m workflow_scripts.products"
-        " --spec {params.spec:q}"
-        " --results results"
-        " --dataset-model {wildcards.dataset:q}/{wildcards.model:q}"
-        " > {log:q} 2>&1"
+        code=product_code(CURVE_FIGURES),
+        spec=product_spec(CURVE_FIGURES),
 
 
-rule image_figures:
+use rule model_figures as image_figures with:
     """Example test images of one dataset and model with the confidences of its losses."""
     input:
         model_inputs(IMAGE_FIGURES),
@@ -283,20 +215,9 @@ rule image_figures:
         "logs/image_figures/{dataset}/{model}.log",
     benchmark:
         "results/benchmarks/image_figures/{dataset}/{model}.tsv"
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
     params:
-        *product_code(IMAGE_FIGURES),
-        spec=product_spec(IMAGE_FIGURES, "metric", "criterion", "reliability_methods"),
-    shell:
-        "python -m workflow_scripts.products"
-        " --spec {params.spec:q}"
-        " --results results"
-        " --dataset-model {wildcards.dataset:q}/{wildcards.model:q}"
-        " > {log:q} 2>&1"
+        code=product_code(IMAGE_FIGURES),
+        spec=product_spec(IMAGE_FIGURES),
 
 
 rule experiment_checks:
@@ -375,11 +296,7 @@ rule report:
         data_figures=collect(
             "results/figures/data/{dataset}.png", dataset=GRID.datasets
         ),
-        metrics="results/tables/metrics.csv",
         runs="results/tables/runs.csv",
-        diagnostics=collect(
-            "results/calibration/{run}/diagnostics.json", run=GRID.paths
-        ),
         claims=LEDGER,
         evidence=(
             [*rules.claims.input.evidence, "results/theory/linear_model.csv"]
@@ -420,7 +337,7 @@ rule report:
 rule report_all:
     """All tables and figures, the claims ledger and the report."""
     input:
-        rules.aggregate.output,
+        rules.collect.output,
         rules.tables.output,
         LAYOUT.files(LAYOUT.reported("figure")),
         LEDGER,

@@ -37,13 +37,13 @@ STYLES_OF_STUDIES = (
 def effects_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
     """Return the effects of `when_fts_pays`, by the title of a study: log-loss to the left, ECE to the right.
 
-    Fits are those chosen by the score itself; a filled point has a verdict.
+    Fits are those chosen by the score itself; a filled point has an interval without 0.
     """
     groups = {
         title: _forest_rows(rows[rows["metric"] == rows["criterion"]]) for title, rows in effects.items()
     }
     names = {metric: METRICS[metric].name for metric in SHOWN_METRICS}
-    return draw_forest(groups, {metric: f"{name}, selected by {name}" for metric, name in names.items()})
+    return draw_forest(groups, {metric: f"{name}, fitted by {name}" for metric, name in names.items()})
 
 
 def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
@@ -144,9 +144,7 @@ def printed_figure(cells: Mapping[str, pd.DataFrame]) -> Figure:
 
 def _forest_rows(effects: pd.DataFrame) -> list[ForestRow]:
     found = {
-        (row.family, row.metric): Difference(
-            row.interval_low, row.difference_mean, row.interval_high, row.verdict
-        )
+        (row.family, row.metric): Difference(row.interval_low, row.difference_mean, row.interval_high)
         for row in effects.itertuples()
     }
     return [

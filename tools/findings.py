@@ -12,21 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from scipy.special import stdtrit
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.common.errors import exit_code
+from focalcal.common.intervals import CONFIDENCE, tails
 from focalcal.common.io import read_json, write_text
 from focalcal.config.provenance import ROOT
 from focalcal.data.registry import entry_names, job_spec, load_entry
 from focalcal.reporting.claims.evidence import NOT_RUN
-from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, metrics_file
-from focalcal.reporting.statistics.comparisons import paired_scores
-from focalcal.reporting.statistics.tests import Interval, student_interval
+from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, metrics_file, paired_scores
 from focalcal.reporting.tables.columns import spread_text
 from focalcal.reporting.tables.table import escape_markdown
 from focalcal.reporting.text import format_number
@@ -70,6 +70,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 class ContradictedError(Exception):
     """A page says what its numbers do not."""
+
+
+class Interval(NamedTuple):
+    """A two-sided 95 % interval."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -190,7 +197,11 @@ class Study:
         frame = frame[(frame["dataset"] == dataset) & (frame["loss"].isin(losses) | (not losses))]
         scores = paired_scores(frame, [(method, criterion or score) for method in pair], score)
         gaps = (scores[pair[0]] - scores[pair[1]]).groupby(level=SETTING).mean().to_numpy()
-        return Gap(float(gaps.mean()), student_interval(gaps), int((gaps < 0).sum()), len(gaps))
+        interval = None
+        if len(gaps) > 1:
+            half = float(stdtrit(len(gaps) - 1, tails(CONFIDENCE)[1]) * gaps.std(ddof=1)) / len(gaps) ** 0.5
+            interval = Interval(float(gaps.mean()) - half, float(gaps.mean()) + half)
+        return Gap(float(gaps.mean()), interval, int((gaps < 0).sum()), len(gaps))
 
     @cached_property
     def log_loss_changes(self) -> list[dict[str, Any]]:

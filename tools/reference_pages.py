@@ -43,7 +43,7 @@ What a configuration can name. Words in capitals stand for numbers: `focal-GAMMA
 """
 LONGEST_DEFAULT = 60
 _INCLUDE = re.compile(r'^include: "rules/(\w+)\.smk"', re.MULTILINE)
-_RULE = re.compile(r"^rule (\w+):\n((?:(?:    .*)?\n)*)", re.MULTILINE)
+_RULE = re.compile(r"^(?:rule|use rule \w+ as) (\w+)(?: with)?:\n((?:(?:    .*)?\n)*)", re.MULTILINE)
 _DOCSTRING = re.compile(r'^ *"""(.*?)"""', re.DOTALL)
 _OUTPUT = re.compile(r"^    output:\n((?:        .*\n)+)", re.MULTILINE)
 _FILE = re.compile(r'"(results/[^"]+)"')

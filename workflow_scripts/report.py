@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
     config = arguments.spec
     grid = build_grid(config, ROOT)
-    contents = read_contents(arguments.results, config, grid, grid.report_settings("metric", "criterion"))
+    contents = read_contents(arguments.results, config, grid)
     write_json(arguments.config, config)
     write_text(arguments.output, report_html(contents))
     summary = {"runs": len(contents.runs), "failed": len(contents.failed), **contents.verdicts}

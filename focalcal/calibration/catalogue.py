@@ -93,7 +93,8 @@ class Metric:
     @property
     def name(self) -> str:
         """Return the label for the middle of a sentence: words in lower case, abbreviations as they are."""
-        return self.label[0].lower() + self.label[1:] if self.label[1:].islower() else self.label
+        is_word = self.label[1:].islower() and not self.label.startswith("Brier")
+        return self.label[0].lower() + self.label[1:] if is_word else self.label
 
     @property
     def inline(self) -> str:

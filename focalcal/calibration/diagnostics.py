@@ -19,7 +19,7 @@ from focalcal.calibration.resampling import (
     Resampled,
     compare_resampled,
     compared_scores,
-    debiased_interval,
+    debiased_square,
     debiased_summands,
     mean_change,
     resample_means,
@@ -73,7 +73,8 @@ def diagnose(
     `as_trained` (n,) are the log-losses of the model as it is. `fits` of the result: for each fit, count,
     mean confidence and accuracy (None if empty) of each bin of equal width; `nll_change`, its log-loss minus
     that as trained, with the bounds of a normal 95 % interval over test samples; for those compared,
-    `debiased_ece` with the bounds of its interval. `comparisons`: see `_comparisons`.
+    `debiased_ece`, its square before it is cut at 0, and the standard error of the square.
+    `comparisons`: see `_comparisons`.
     """
     compared = {key: fit for key, fit in fits.items() if fit.score_summands is not None}
     # The same resamples for everything.
@@ -81,8 +82,8 @@ def diagnose(
     columns += [fit.debiased_summands for fit in compared.values()]
     means = resample_means(columns, resamples)
     scores = {key: compared_scores(found) for key, found in zip(compared, means, strict=False)}
-    intervals = {
-        key: debiased_interval(found, len(as_trained))
+    squares = {
+        key: debiased_square(found, len(as_trained))
         for key, found in zip(compared, means[len(compared) :], strict=True)
     }
     described = []
@@ -90,9 +91,8 @@ def diagnose(
         change, interval = mean_change(fit.losses, as_trained)
         entry = {"method": method, "criterion": criterion, **fit.reliability}
         entry["nll_change"] = [change, interval.low, interval.high]
-        if (method, criterion) in intervals:
-            bounds = intervals[method, criterion]
-            entry["debiased_ece"] = _rounded((fit.debiased_ece, bounds.low, bounds.high))
+        if (method, criterion) in squares:
+            entry["debiased_ece"] = _rounded((fit.debiased_ece, *squares[method, criterion]))
         described.append(entry)
     return {"samples": len(as_trained), "fits": described, "comparisons": _comparisons(scores)}
 
@@ -113,7 +113,7 @@ def _comparisons(scores: Mapping[FitKey, Resampled]) -> list[dict[str, Any]]:
     """Return each method against each of `AGAINST` that was fitted by the same criterion, by each metric.
 
     What is not fitted, such as the model as trained, is compared with the fits of every criterion. A row has
-    both scores, their difference, its 95 % interval and standard error over test samples, and z.
+    both scores, their difference, its standard error over test samples, and z.
     """
     rows = []
     for (against, criterion), (method, own) in product(scores, scores):
@@ -126,7 +126,6 @@ def _comparisons(scores: Mapping[FitKey, Resampled]) -> list[dict[str, Any]]:
                 "value": first.value,
                 "against_value": second.value,
                 "difference": found.difference,
-                **vars(found.interval),
                 "error": found.error,
                 "z": found.z,
             }

@@ -10,7 +10,7 @@ from scipy import sparse
 from focalcal.calibration.binning import Binned, width_index
 from focalcal.calibration.metrics import debiased_squares
 from focalcal.calibration.predictions import Predictions
-from focalcal.common.intervals import NORMAL_HALF_WIDTH, TAILS, Interval
+from focalcal.common.intervals import NORMAL_HALF_WIDTH, Interval
 
 COMPARED_METRICS = ("nll", "brier", "ece")
 """Scores of paired comparisons, proper scores first."""
@@ -23,7 +23,6 @@ class SampleComparison:
     """The difference of two scores on one test set, with its uncertainty over test samples."""
 
     difference: float
-    interval: Interval
     error: float
     """Standard error."""
     z: float
@@ -84,16 +83,13 @@ def compared_scores(means: Resampled) -> Resampled:
 def compare_resampled(first: Resampled, second: Resampled) -> SampleComparison:
     """Return first minus second, for a score (scalar) of each on the same resamples.
 
-    The interval is the basic one, 2 d - quantiles: binned calibration errors of a finite sample are biased
-    upwards, most for the better calibrated predictor, and each resample adds that bias again, which the basic
-    interval takes off. Where one predictor is almost perfectly calibrated it still covers less often than it
-    says.
+    Binned calibration errors of a finite sample are biased upwards, most for the better calibrated predictor,
+    and each resample adds that bias again: z takes it off.
     """
     difference, draws = float(first.value - second.value), first.draws - second.draws
-    low, high = (float(bound) for bound in np.quantile(draws, TAILS))
     error = float(np.std(draws, ddof=1))
     z = (2 * difference - float(np.mean(draws))) / error if error > 0 else 0.0
-    return SampleComparison(difference, Interval(2 * difference - high, 2 * difference - low), error, z)
+    return SampleComparison(difference, error, z)
 
 
 def mean_change(losses: NDArray[np.float64], reference: NDArray[np.float64]) -> tuple[float, Interval]:
@@ -113,15 +109,13 @@ def debiased_summands(predictions: Predictions, bins: int) -> sparse.csc_array:
     return sparse.hstack([_spread(index, part, bins) for part in parts], format="csc")
 
 
-def debiased_interval(means: Resampled, samples: int) -> Interval:
-    """Return the interval of the debiased ECE over test samples, given the means of `debiased_summands`.
+def debiased_square(means: Resampled, samples: int) -> tuple[float, float]:
+    """Return the squared debiased ECE and its standard error, given the means of `debiased_summands`.
 
-    It is the basic interval of the square, then the root. The bins are those of the whole test set. If 0 lies
-    in it, the predictions are calibrated for all that these samples can tell.
+    The bins are those of the whole test set. The square has no bias, so it may be negative.
     """
     square, draws = (_debiased_square(found, samples) for found in (means.value, means.draws))
-    low, high = 2 * square - np.quantile(draws, TAILS)[::-1]
-    return Interval(*(float(np.sqrt(max(0.0, bound))) for bound in (low, high)))
+    return float(square), float(np.std(draws, ddof=1))
 
 
 def _debiased_square(means: NDArray[np.float64], samples: int) -> NDArray[np.float64]:

@@ -161,9 +161,12 @@ class Grid:
         return {key: settings[key] for key in keys}
 
     def runs_spec(self) -> dict[str, Any]:
-        """Return what defines the runs, from which `Grid` makes an equal grid."""
+        """Return the sections that define the runs, and what is asked of all of them together.
+
+        `Grid` makes an equal grid from it.
+        """
         sections = {name: self._config[name] for name in RUN_SECTIONS if name in self._config}
-        return {**sections, "report": self.report_settings("resamples")}
+        return {**sections, "report": self.report_settings("confidence", "resamples")}
 
 
 def build_grid(config: Mapping[str, Any], root: Path, *, read_own_files: bool = False) -> Grid:

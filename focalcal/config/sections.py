@@ -16,6 +16,7 @@ from focalcal.calibration.catalogue import (
     SMALLEST_TEMPERATURE,
 )
 from focalcal.common.constraints import UNIQUE, OpenShare, Positive, SchemaKeyword, Section, Seed
+from focalcal.common.intervals import CONFIDENCE
 from focalcal.common.samples import FEWEST_SAMPLES
 from focalcal.data.networks import collection_names
 from focalcal.theory.settings import TheorySettings
@@ -214,11 +215,12 @@ class ReportSection(Section):
     title: Annotated[str, Len(1, 120)] = LEFT_OUT
     """Title of the report. Left out, it is the name of the last --configfile, else the names of your own
     logits if nothing else is calibrated."""
+    confidence: OpenShare = CONFIDENCE
+    """Level of the intervals in tables, figures, charts and verdicts."""
     metric: str = "ece"
-    """Test score that comparisons, ranking and figures are about. The report's first page leads with log-loss
-    whatever it is."""
+    """Test score that the overview and figures are about. Verdicts are by log-loss first, whatever it is."""
     criterion: Criterion = "ece"
-    """What the shown fits of TS and FTS were chosen by on validation data, one of calibration.criteria."""
+    """What the shown calibrators are fitted by on validation data, one of calibration.criteria."""
     resamples: Annotated[int, Ge(100), Le(100_000)] = 1000
     """Bootstrap draws of each run's test samples."""
     reliability_methods: MethodNames = ("none", "ts", "fts", "psi")

@@ -5,17 +5,23 @@
 
 A function below `tables/` returns a `Table`, one below `figures/` a Matplotlib figure for papers, one below
 `charts/` an Altair chart that readers of the report filter. Its name names the files. The declaration says
-what it reads, what it is made for and where the report shows it. Rules and report take everything from here,
-so adding one means adding a function.
+what it reads, both files and settings, what it is made for and where the report shows it. Rules and report
+take everything from here, so adding one means adding a function.
+
+A figure or chart of the numbers of a table is a view of it, and its function takes the table's frame:
+
+    @chart(of="arena", order=35, heading="...", caption="...")
+    def calibrators_ranked(frame): ...
 """
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focalcal.common.declarations import Declaration, declare, read_declarations
+from focalcal.common.intervals import level_text
 from focalcal.data.registry import input_kind
 
 if TYPE_CHECKING:
@@ -31,6 +37,8 @@ chart = declare
 INPUTS = {
     "metrics": "results/tables/metrics.csv",
     "runs": "results/tables/runs.csv",
+    "comparisons": "results/tables/comparisons.csv",
+    "effects": "results/tables/effects.csv",
     "diagnostics": "results/calibration/{run}/diagnostics.json",
     "fits": "results/calibration/{run}/fits.json",
     "surfaces": "results/calibration/{run}/surfaces.npz",
@@ -64,7 +72,6 @@ class PageSection(NamedTuple):
 SECTIONS = {
     "answer": PageSection("calibrator", "The evidence"),
     "scores": PageSection("calibrator", "Every score"),
-    "tests": PageSection("calibrator", "Tests over all runs"),
     "losses": PageSection("loss", "Losses compared"),
     "training": PageSection("loss", "While training"),
     "theory": PageSection("papers", "Theory"),
@@ -80,7 +87,8 @@ MOST_ADVISED = 10
 """Of more logits of the user's own, the first page of the report leaves the advice to the table."""
 MANY_DATASETS = 5
 """As many as conclusions about datasets in general need at least."""
-SUFFIXES = {"chart": ("json",), "table": ("csv", "md", "tex", "html"), "figure": ("png", "pdf")}
+SUFFIXES = {"table": ("csv", "md", "tex", "html"), "figure": ("png", "pdf"), "chart": ("json",)}
+"""The files of each kind of product; tables come first, since the others may be views of them."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,7 @@ class Product:
     """Position in the section."""
     heading: str
     caption: str
+    """`{level}` in it stands for the level of intervals."""
     inputs: tuple[str, ...] = ()
     """Names from `INPUTS`."""
     scope: str = "all"
@@ -106,8 +115,11 @@ class Product:
     """A condition of `Layout` under which it is made; always, if empty."""
     unfolded: bool = False
     """Whether the report shows it without being asked."""
-    table: str = ""
-    """For a chart: the table that has its numbers and that its choices filter."""
+    settings: tuple[str, ...] = ()
+    """Names of settings of the section `report` of the configuration."""
+    of: str = ""
+    """Of a view: the table whose frame it shows. It stands in the table's section, reads what the table reads
+    and is made when the table is; the choices of a chart filter the table."""
 
     def __post_init__(self) -> None:
         chosen = [(self.section, SECTIONS), (self.scope, SCOPES), *((name, INPUTS) for name in self.inputs)]
@@ -132,28 +144,56 @@ class Product:
         below = f"/{dataset_model}" if dataset_model else ""
         return f"{self.kind}s/{self.name}{below}"
 
+    @property
+    def modules(self) -> list[str]:
+        """Return the modules that make it: its own and, of a view, that of the table."""
+        return [self.module, *([_table_named(self.of).module] if self.of else [])]
+
+    def worded(self, confidence: float) -> "Product":
+        """Return it with the level of intervals in its caption."""
+        return replace(self, caption=self.caption.replace("{level}", level_text(confidence)))
+
     def build(self, sources: Any) -> Any:
         """Return the table, figure or chart, made by its function from the files it declares."""
         module = importlib.import_module(self.module.removesuffix(".py").replace("/", "."))
-        return getattr(module, self.name)(sources)
+        function = getattr(module, self.name)
+        if not self.of:
+            return function(sources)
+        shown = _table_named(self.of).build(sources)
+        return None if shown is None else function(shown.frame)
 
 
-def _product(kind: str, found: Declaration) -> Product:
-    module = f"focalcal/reporting/{kind}s/{found.path.name}"
+def _products() -> list[Product]:
+    """Return everything that is declared, in the order of the report."""
+    found: list[Product] = []
+    for kind in SUFFIXES:
+        for declared in read_declarations(Path(__file__).parent / f"{kind}s", kind):
+            found.append(_product(kind, declared, {product.name: product for product in found}))
+    return sorted(
+        found, key=lambda product: (list(SECTIONS).index(product.section), product.order, product.name)
+    )
+
+
+def _product(kind: str, declared: Declaration, tables: Mapping[str, Product]) -> Product:
+    module = f"focalcal/reporting/{kind}s/{declared.path.name}"
+    facts = dict(declared.facts)
     try:
-        return Product(found.name, kind, module, **found.facts)
+        if "of" in facts:
+            facts |= {name: getattr(tables[facts["of"]], name) for name in SHARED_BY_VIEWS}
+        return Product(declared.name, kind, module, **facts)
+    except KeyError:
+        raise ValueError(f"{module}: {declared.name} shows {facts['of']!r}, which is no table") from None
     except TypeError as error:
-        raise ValueError(f"{module}: the declaration of {found.name} is wrong: {error}") from None
+        raise ValueError(f"{module}: the declaration of {declared.name} is wrong: {error}") from None
 
 
-PRODUCTS = sorted(
-    [
-        _product(kind, found)
-        for kind in SUFFIXES
-        for found in read_declarations(Path(__file__).parent / f"{kind}s", kind)
-    ],
-    key=lambda product: (list(SECTIONS).index(product.section), product.order, product.name),
-)
+def _table_named(name: str) -> Product:
+    return next(product for product in PRODUCTS if (product.kind, product.name) == ("table", name))
+
+
+SHARED_BY_VIEWS = ("section", "inputs", "settings", "when", "scope")
+"""What a view has in common with its table."""
+PRODUCTS = _products()
 """Everything, in the order of the report."""
 
 
@@ -162,6 +202,7 @@ class Layout:
 
     def __init__(self, grid: "Grid") -> None:
         self._runs = list(grid)
+        self._report_settings = grid.report_settings
         self._recommend = grid.report_settings("recommend")["recommend"]
         self._own_logits_only = grid.own_logits_only
         self._specs = {dataset: grid.data_spec(dataset) for dataset in grid.datasets}
@@ -232,6 +273,11 @@ class Layout:
             for stem in self.stems(product).values()
             for suffix in suffixes or SUFFIXES[product.kind]
         ]
+
+    def settings(self, products: Iterable[Product]) -> dict[str, Any]:
+        """Return the settings that products read, by name."""
+        names = {name for product in products for name in product.settings}
+        return self._report_settings(*sorted(names))
 
     def patterns(self, products: Iterable[Product], *suffixes: str) -> list[str]:
         """Return the files of products of one dataset and model, with these two as wildcards."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.recommend import ENOUGH_SAMPLES, LEAST_RATIO, LEAVE
+from focalcal.common.intervals import CONFIDENCE, at_level, level_text
 from focalcal.common.text_table import aligned_lines
 from focalcal.reporting.text import count_of, format_number, joined_names
 
@@ -106,25 +107,27 @@ def caution_texts(found: Mapping[str, Any]) -> list[str]:
     return cautions
 
 
-def change_text(found: Mapping[str, Any]) -> str:
+def change_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> str:
     """Return what the recommended calibrator changes on test samples; "" if the model is left as it is."""
     if found["method"] == LEAVE:
         return ""
     before, after = _scores_of(found, LEAVE), _scores_of(found)
-    low, high = (format_number(after[name], 5, signed=True) for name in ("low", "high"))
+    interval = at_level(after["low"], after["high"], confidence)
+    low, high = (format_number(bound, 5, signed=True) for bound in interval)
     losses = " → ".join(format_number(scores["nll"], 5) for scores in (before, after))
     errors = " → ".join(f"{format_number(100 * scores['ece'], 2)} %" for scores in (before, after))
-    return f"Test log-loss {losses} (95 % interval of the change {low} to {high}), ECE {errors}."
+    level = level_text(confidence)
+    return f"Test log-loss {losses} ({level} interval of the change {low} to {high}), ECE {errors}."
 
 
-def advice_text(name: str, found: Mapping[str, Any], path: str) -> dict[str, Any]:
+def advice_text(name: str, found: Mapping[str, Any], path: str, confidence: float) -> dict[str, Any]:
     """Return what to do with the logits called `name`, for the first page of the report."""
     return {
         "name": name,
         "use": "Leave it as it is." if found["method"] == LEAVE else f"Use {use_text(found['method'])}.",
         "failure": failure_text(found),
         "reason": reason_text(found),
-        "change": "" if failure_text(found) else change_text(found),
+        "change": "" if failure_text(found) else change_text(found, confidence),
         "cautions": caution_texts(found),
         "usage": USAGE.format(path=path),
     }

@@ -45,4 +45,5 @@ def _write_chart(product: Product, sources: Sources, stem: Path) -> None:
     from focalcal.reporting.charts import grammar  # noqa: PLC0415  Altair takes a moment to import
 
     made = product.build(sources)
-    write_text(f"{stem}.json", "null" if made is None else grammar.to_json(made, product))
+    worded = product.worded(sources.confidence) if "{level}" in product.caption else product
+    write_text(f"{stem}.json", "null" if made is None else grammar.to_json(made, worded))

@@ -200,7 +200,7 @@ def test_theme_can_be_chosen(browser, report):
     assert browser.evaluate(ground) != light
 
 
-@pytest.mark.parametrize("name", ["answer-0", "claims", "best_losses", "comparisons"])
+@pytest.mark.parametrize("name", ["answer-0", "claims", "best_losses", "networks"])
 def test_tables_that_answer_are_not_cut(browser, report, name):
     browser.open(address(report, f"table-{name}"), 1280)
     box = f"document.querySelector('#table-{name}').closest('.scroll')"
@@ -273,7 +273,7 @@ def test_the_choices_of_a_chart_filter_its_table(browser, report):
     browser.wait(f"{rows}.every(r => r.cells[0].textContent === 'gauss-3')")
     heads = "[...document.querySelectorAll('#table-scores thead tr:last-child th')]"
     shown = browser.evaluate(f"{heads}.filter(h => h.offsetWidth).map(h => h.textContent)")
-    assert shown == ["Dataset", "Model", "Training loss", "Calibrator", "Chosen by", "n", "Brier score"]
+    assert shown == ["Dataset", "Model", "Training loss", "Calibrator", "Fitted by", "n", "Brier score"]
     choose(browser, "score_explorer", "Dataset", "all")
     browser.wait(f"new Set({rows}.map(r => r.cells[0].textContent)).size === 2")
 

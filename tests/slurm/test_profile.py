@@ -43,7 +43,7 @@ def test_every_job_has_memory_and_a_time_limit(full_grid):
 
 def test_no_job_asks_for_more_than_the_documentation_says(full_grid):
     """The table in docs/slurm.md, section 'What jobs ask for': MB and minutes of a first attempt."""
-    documented = {"fetch_data": (4000, 240), "train": (8000, 480), "aggregate": (8000, 30)}
+    documented = {"fetch_data": (4000, 240), "train": (8000, 480), "collect": (8000, 30)}
     for rule, resources in full_grid:
         if rule != "all":
             memory, minutes = documented.get(rule, (4000, 30))

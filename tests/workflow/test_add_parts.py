@@ -96,7 +96,7 @@ def test_the_calibrator_and_the_metric_are_measured(extended):
     assert found["halved", "accuracy"]["value"] == found["none", "accuracy"]["value"]
 
 
-@pytest.mark.parametrize("name", ["scores", "overview", "comparisons", "ranking"])
+@pytest.mark.parametrize("name", ["scores", "overview", "arena", "networks"])
 def test_the_calibrator_is_in_the_tables(extended, name):
     text = (extended.root / "results" / "tables" / f"{name}.md").read_text("utf-8")
     assert "Halved logits" in text

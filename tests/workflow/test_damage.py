@@ -33,7 +33,7 @@ IN_THE_REPORT = (
     f"recommended/{RUN}.json",
 )
 ENTRY_POINTS = (
-    *("train", "dump_logits", "calibrate", "recover", "inspect_data", "aggregate", "products"),
+    *("train", "dump_logits", "calibrate", "recover", "inspect_data", "collect", "products"),
     *("experiment_checks", "claims", "report"),
 )
 
@@ -140,7 +140,7 @@ def replaced(contents):
 
 def test_every_job_checks_what_it_declares_and_reads_nothing_else(jobs, finished_project, monkeypatch):
     monkeypatch.chdir(finished_project.root)
-    assert {job.rule for job in jobs} >= {"train", "aggregate", "tables", "model_figures", "report"}
+    assert {job.rule for job in jobs} >= {"train", "collect", "tables", "model_figures", "report"}
     for job in jobs:
         records = [checksums.read_record(path) for path in job.outputs]
         assert None not in records, f"{job.rule} leaves a product without a record"

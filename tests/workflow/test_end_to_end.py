@@ -166,7 +166,7 @@ def test_stale_run_is_refused_by_name(project):
     # As in results that were made before there were checksums.
     (project.root / "results" / "checksums" / "runs" / f"{RUNS[3]}.json").unlink()
     output = project.snakemake(
-        "--forcerun", "aggregate", "--rerun-triggers", "mtime", "--", "aggregate", expect=1
+        "--forcerun", "collect", "--rerun-triggers", "mtime", "--", "collect", expect=1
     )
     assert f"{RUNS[3]}: its training settings differ" in output
     assert RUNS[0] not in output.partition("stale runs")[2].partition("allowed")[0]
@@ -197,7 +197,7 @@ def test_a_configuration_longer_than_an_argument_may_be_reaches_its_jobs(project
     written = (project.root / "results" / "config.json").read_text("utf-8")
     assert len(written) > 300_000
     assert json.loads(written)["report"]["title"] == title
-    project.snakemake("--rerun-triggers", "mtime", "--forcerun", "aggregate", "--", "aggregate")
+    project.snakemake("--rerun-triggers", "mtime", "--forcerun", "collect", "--", "collect")
 
 
 def test_own_logits_join_like_a_run(project):
@@ -212,7 +212,7 @@ def test_own_logits_join_like_a_run(project):
     planned = project.planned()
     assert "train" not in planned
     assert planned["import_logits"] == planned["calibrate"] == planned["recover"] == 1
-    project.snakemake("aggregate")
+    project.snakemake("collect")
     with (project.root / "results" / "tables" / "metrics.csv").open(encoding="utf-8", newline="") as source:
         rows = list(csv.DictReader(source))
     assert {(row["dataset"], row["model"], row["loss"], row["seed"]) for row in rows} == {

@@ -90,7 +90,7 @@ def test_what_a_killed_snakemake_left_half_made_is_made_again(project):
     mark = project.root / ".snakemake" / "incomplete" / base64.urlsafe_b64encode(output.encode()).decode()
     mark.parent.mkdir(exist_ok=True)
     mark.touch()
-    assert project.planned(output) == {"aggregate": 1}
+    assert project.planned(output) == {"collect": 1}
 
 
 def test_edited_calibration_module_reruns_calibration_and_later(project):

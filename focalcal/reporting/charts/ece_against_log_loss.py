@@ -6,29 +6,26 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.charts import grammar
 from focalcal.reporting.products import chart
-from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING, rows_of_fits, shown_fits
-from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.arena import BASELINE, arena_criterion
+from focalcal.reporting.records.measurements import FIT, LEADING, SECOND, SETTING, shown_fits
+from focalcal.reporting.tables.arena import BASELINE
 from focalcal.training.appearance import loss_label, loss_order
 
 
 @chart(
-    section="scores",
+    of="scores",
     order=20,
     heading="ECE against log-loss",
     caption="Mean difference from temperature scaling over the chosen networks: log-loss to the right, ECE "
     "upwards. Down and left is better than TS by both. A constant confidence has a low ECE and a high "
-    "log-loss, so a low ECE alone is no merit. Both scales are compressed.",
-    inputs=("metrics",),
-    table="scores",
+    "log-loss, so low ECE alone proves nothing. Both scales are compressed.",
 )
-def ece_against_log_loss(sources: Sources) -> alt.LayerChart | alt.FacetChart | None:
+def ece_against_log_loss(scores: pd.DataFrame) -> alt.LayerChart | alt.FacetChart | None:
     """Return one point per calibrator; None if no run has temperature scaling."""
-    fits = shown_fits(sources.metrics, arena_criterion(sources.metrics, sources.criterion))
-    first, second = (_differences(sources.metrics, fits, metric) for metric in (LEADING, SECOND))
-    if first is None or second is None:
+    criteria = [name for name in METRICS if name in set(scores["criterion"])]
+    fits = shown_fits(scores, criteria[0] if criteria else "")
+    frame = _differences(scores[pd.MultiIndex.from_frame(scores[FIT]).isin(fits)])
+    if frame.empty:
         return None
-    frame = first.merge(second)
     losses = sorted(set(frame["loss"]), key=loss_order)
     frame["loss"], frame["method"] = frame["loss"].map(loss_label), frame["method"].map(_method_label)
     frame = frame.rename(columns={"dataset": "Dataset", "loss": "Training loss", "method": "Calibrator"})
@@ -61,18 +58,16 @@ def ece_against_log_loss(sources: Sources) -> alt.LayerChart | alt.FacetChart | 
     return alt.layer(*lines, points, names).add_params(dataset, loss).properties(height=420)
 
 
-def _differences(metrics: pd.DataFrame, fits: list[tuple[str, str]], metric: str) -> pd.DataFrame | None:
-    """Return each calibrator minus TS by one metric, one row per setting; None without TS."""
-    rows = rows_of_fits(metrics, fits, metric)
-    means = rows.groupby([*SETTING, "method"], as_index=False)["value"].mean()
-    baseline = means[means["method"] == BASELINE].drop(columns="method")
-    if baseline.empty:
-        return None
-    both = means.merge(baseline, on=SETTING, suffixes=("", "_ts"))
-    name = METRICS[metric].label
-    return both[[*SETTING, "method"]].assign(
-        **{name: (both["value"] - both["value_ts"]) * METRICS[metric].factor}
-    )
+def _differences(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return each calibrator minus TS by both metrics, one row per network."""
+    names = [f"{metric}_mean" for metric in (LEADING, SECOND)]
+    baseline = scores[scores["method"] == BASELINE][[*SETTING, *names]]
+    both = scores.merge(baseline, on=SETTING, suffixes=("", "_ts")).dropna(subset=names)
+    gaps = {
+        METRICS[metric].label: (both[name] - both[f"{name}_ts"]) * METRICS[metric].factor
+        for metric, name in zip((LEADING, SECOND), names, strict=True)
+    }
+    return both[[*SETTING, "method"]].assign(**gaps)
 
 
 def _method_label(method: str) -> str:

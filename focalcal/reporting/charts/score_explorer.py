@@ -8,28 +8,21 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.charts import grammar
 from focalcal.reporting.products import chart
-from focalcal.reporting.records.measurements import SETTING
-from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import criterion_name
 from focalcal.training.appearance import loss_label, loss_order
 
 
 @chart(
-    section="scores",
+    of="scores",
     order=10,
     heading="Explore every metric",
     caption="Test score of each calibrator, one point per dataset, model, training loss and criterion, mean "
     "over n seeds. The table of all scores follows the choices.",
-    inputs=("metrics",),
-    table="scores",
 )
-def score_explorer(sources: Sources) -> alt.Chart | None:
-    """Return points of calibrators against the chosen metric; None without scores."""
-    summary = sources.scores.query("metric in @METRICS")
-    if summary.empty:
-        return None
-    losses = sorted(set(summary.index.get_level_values("loss")), key=loss_order)
-    frame = _explorer_frame(summary)
+def score_explorer(scores: pd.DataFrame) -> alt.Chart:
+    """Return points of calibrators against the chosen metric."""
+    losses = sorted(set(scores["loss"]), key=loss_order)
+    frame = _explorer_frame(scores)
     metric = grammar.choice(
         "Metric",
         (METRICS[name].heading for name in METRICS if METRICS[name].heading in frame),
@@ -38,15 +31,15 @@ def score_explorer(sources: Sources) -> alt.Chart | None:
     dataset = grammar.choice("Dataset", frame["Dataset"])
     loss = grammar.choice("Training loss", map(loss_label, losses))
     calibrator = grammar.choice("Calibrator", frame["Calibrator"])
-    criteria = [criterion_name(name) for name in METRICS if criterion_name(name) in set(frame["Chosen by"])]
-    selected = grammar.choice("Chosen by", criteria)
+    criteria = [criterion_name(name) for name in METRICS if criterion_name(name) in set(frame["Fitted by"])]
+    selected = grammar.choice("Fitted by", criteria)
     filters = {"Dataset": dataset, "Training loss": loss, "Calibrator": calibrator}
     made = alt.Chart(grammar.inline_data(frame, ()))
     for column, parameter in filters.items():
         made = made.transform_filter(grammar.chosen(parameter, column))
     return (
         made.transform_filter(
-            f"{grammar.chosen(selected, 'Chosen by')} || datum[{json.dumps('Chosen by')}] == ''"
+            f"{grammar.chosen(selected, 'Fitted by')} || datum[{json.dumps('Fitted by')}] == ''"
         )
         .transform_calculate(Score=f"toNumber(datum[{metric.name}])")
         .transform_filter("isValid(datum.Score)")
@@ -56,7 +49,7 @@ def score_explorer(sources: Sources) -> alt.Chart | None:
             y=alt.Y("Calibrator:N", sort=None, title=None),
             color=alt.Color("Training loss:N", scale=grammar.loss_colors(losses), title=None),
             tooltip=grammar.tooltip(
-                "Dataset", "Model", "Training loss", "Calibrator", "Chosen by", "n", Score=".4~f"
+                "Dataset", "Model", "Training loss", "Calibrator", "Fitted by", "n", Score=".4~f"
             ),
         )
         .add_params(metric, selected, *filters.values())
@@ -64,22 +57,22 @@ def score_explorer(sources: Sources) -> alt.Chart | None:
     )
 
 
-def _explorer_frame(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per setting, calibrator and criterion, and one column per metric as people see it."""
-    keys = [*SETTING, "method", "criterion"]
-    wide = summary.reset_index().pivot_table("mean", index=keys, columns="metric")
-    wide = wide[[name for name in METRICS if name in wide.columns]]
-    wide = wide.mul([METRICS[name].factor for name in wide.columns], axis="columns")
-    wide.columns = [METRICS[name].heading for name in wide.columns]
-    wide.insert(0, "n", summary["seeds"].groupby(level=keys).max())
-    frame = wide.reset_index()
+def _explorer_frame(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per network, calibrator and criterion, and one column per metric as people see it."""
     orders = {"loss": loss_order, "method": list(METHODS).index}
-    frame = frame.sort_values(
+    scores = scores.sort_values(
         ["method", "dataset", "model", "loss"],
         key=lambda column: column.map(orders[column.name]) if column.name in orders else column,
     )
-    frame["loss"] = frame["loss"].map(loss_label)
-    frame["method"] = frame["method"].map(lambda name: METHODS[name].label)
-    frame["criterion"] = frame["criterion"].map(criterion_name)
-    names = {"dataset": "Dataset", "model": "Model", "loss": "Training loss", "method": "Calibrator"}
-    return frame.rename(columns={**names, "criterion": "Chosen by"})
+    known = [name for name in METRICS if scores[f"{name}_mean"].notna().any()]
+    return pd.DataFrame(
+        {
+            "Dataset": scores["dataset"],
+            "Model": scores["model"],
+            "Training loss": scores["loss"].map(loss_label),
+            "Calibrator": scores["method"].map(lambda name: METHODS[name].label),
+            "Fitted by": scores["criterion"].map(criterion_name),
+            "n": scores[[f"{name}_seeds" for name in METRICS]].max(axis=1),
+            **{METRICS[name].heading: scores[f"{name}_mean"] * METRICS[name].factor for name in known},
+        }
+    )

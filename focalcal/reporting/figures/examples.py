@@ -32,6 +32,7 @@ CALIBRATOR = "ts"
     inputs=("runs", "fits", "logits", "data", "data_records"),
     scope="dataset and model",
     when="images",
+    settings=("criterion",),
 )
 def examples(sources: Sources) -> Figure:
     """Return example images of one dataset and model, each above the confidences of all losses."""

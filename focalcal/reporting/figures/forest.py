@@ -1,9 +1,8 @@
 """FTS minus TS by training loss and network, with intervals over test samples."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,10 +13,7 @@ from focalcal.reporting.figures.scores import by_dataset_model
 from focalcal.reporting.figures.style import BLACK, Style, setting_title, styles_of_losses
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING
-from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.comparisons import HEADLINE
-from focalcal.reporting.statistics.effects import sample_comparisons
-from focalcal.reporting.statistics.tests import HIGHER, LOWER
+from focalcal.reporting.statistics.effects import HEADLINE
 from focalcal.reporting.text import MINUS
 from focalcal.training.appearance import loss_label, loss_order
 
@@ -32,14 +28,11 @@ class Difference:
     low: float
     value: float
     high: float
-    verdict: str | None = None
 
     @property
     def shown(self) -> bool:
-        """Whether the two differ: by the verdict, or where there is none, by an interval without 0."""
-        if self.verdict is None:
-            return self.low > 0 or self.high < 0
-        return self.verdict in {LOWER, HIGHER}
+        """Whether the two differ: the interval excludes 0."""
+        return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
@@ -52,32 +45,25 @@ class ForestRow:
 
 
 @figure(
-    section="answer",
+    of="networks",
     order=30,
     heading="Does focal temperature scaling beat temperature scaling? By loss and network",
-    caption="FTS minus TS on test data; to the left of 0, FTS is better. Points are means over n seeds. Bars "
-    "are 95 % bootstrap intervals over the test samples, the same samples for both calibrators; with several "
-    "seeds, the mean of their bounds. A filled point has an interval without 0. Intervals are not corrected "
-    "for multiple comparisons.",
-    inputs=("runs", "diagnostics"),
+    caption="FTS minus TS on test data; to the left of 0, FTS is better. Points are means over n seeds. "
+    "Bars are {level} intervals over test samples and seeds, corrected for the number of networks. A filled "
+    "point has an interval without 0.",
 )
-def forest(sources: Sources) -> Figure | None:
+def forest(frame: pd.DataFrame) -> Figure | None:
     """Return the difference by dataset, model and loss: log-loss to the left, ECE to the right."""
-    differences = sample_differences(sources.diagnostics)
-    shown = {
-        metric: preferred_criterion(differences[differences["metric"] == metric], metric, sources.criterion)
-        for metric in SHOWN_METRICS
-    }
+    frame = frame[frame["method"] == HEADLINE[0]]
+    shown = {metric: _by_own_criterion(frame[frame["metric"] == metric], metric) for metric in SHOWN_METRICS}
     shown = {metric: rows for metric, rows in shown.items() if len(rows)}
-    if not shown:
-        return None
-    settings = pd.concat(shown.values()).drop_duplicates(SETTING)
+    networks = pd.concat(shown.values()).drop_duplicates(SETTING).rename(columns={"runs": "n"})
     found = {
-        (metric, row.dataset, row.model, row.loss): Difference(row.low, row.difference, row.high)
+        (metric, row.dataset, row.model, row.loss): Difference(row.low, row.estimate, row.high)
         for metric, rows in shown.items()
         for row in rows.itertuples()
     }
-    styles = styles_of_losses(settings["loss"])
+    styles = styles_of_losses(networks["loss"])
     groups = {
         setting_title(dataset_model, here["n"]): [
             ForestRow(
@@ -87,10 +73,10 @@ def forest(sources: Sources) -> Figure | None:
             )
             for loss in sorted(here["loss"], key=loss_order)
         ]
-        for dataset_model, here in by_dataset_model(settings).items()
+        for dataset_model, here in by_dataset_model(networks).items()
     }
     criteria = {metric: METRICS[rows["criterion"].iloc[0]].name for metric, rows in shown.items()}
-    return draw_forest(groups, {m: f"{METRICS[m].name}, selected by {name}" for m, name in criteria.items()})
+    return draw_forest(groups, {m: f"{METRICS[m].name}, fitted by {name}" for m, name in criteria.items()})
 
 
 def draw_forest(groups: Mapping[str, Sequence[ForestRow]], titles: Mapping[str, str]) -> Figure:
@@ -116,23 +102,10 @@ def draw_forest(groups: Mapping[str, Sequence[ForestRow]], titles: Mapping[str, 
     return drawn
 
 
-def sample_differences(diagnostics: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return FTS minus TS over seeds: dataset, model, loss, metric, criterion, difference, low, high, n.
-
-    Differences and bounds are means over n seeds; the seeds share their test samples, so that the bounds of
-    a mean are about as far apart as those of one seed.
-    """
-    rows = sample_comparisons(diagnostics)
-    rows = rows[(rows["method"] == HEADLINE[0]) & (rows["against"] == HEADLINE[1])]
-    names = ["difference", "low", "high"]
-    groups = rows.groupby([*SETTING, "metric", "criterion"])[names]
-    return groups.mean().assign(n=groups.size()).reset_index()
-
-
-def preferred_criterion(rows: pd.DataFrame, metric: str, criterion: str) -> pd.DataFrame:
-    """Return the rows of fits selected by the metric itself where there are any, else by `criterion`."""
+def _by_own_criterion(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return the rows of fits by the metric itself where there are any, else all."""
     own = rows[rows["criterion"] == metric]
-    return own if len(own) else rows[rows["criterion"] == criterion]
+    return own if len(own) else rows
 
 
 def _empty_panel(axis: Axes, metric: str, title: str) -> None:

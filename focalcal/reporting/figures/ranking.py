@@ -8,10 +8,11 @@ from matplotlib.figure import Figure
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import BLACK, GREY, message_figure, method_style
 from focalcal.reporting.products import figure
-from focalcal.reporting.records.measurements import SETTING, rows_of_fits, shown_fits
+from focalcal.reporting.records.measurements import LEADING
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.tests import rank_methods
-from focalcal.reporting.text import natural_order
+from focalcal.reporting.statistics.effects import TRAINED
+from focalcal.reporting.statistics.ranking import rank_methods
+from focalcal.reporting.tables.arena import by_leading_criterion, complete_methods, unit_scores
 
 WIDTH = 7.0
 """Width of the figure; this and the other sizes are in inches."""
@@ -23,27 +24,25 @@ BAR = 0.13
 """Distance of the bars that join calibrators."""
 ROW = 0.21
 """Height of a line of names."""
-MOST_NAMED = 4
-"""Datasets that the heading names."""
-TOO_FEW = "Too little to rank: at least 3 calibrators must have been applied in at least 2 settings."
+TOO_FEW = "Too little to rank: at least 3 calibrators must have been applied to at least 2 datasets."
 
 
 @figure(
-    section="tests",
-    order=20,
+    section="answer",
+    order=44,
     heading="Critical-difference diagram of the calibrators",
-    caption="Average ranks of the calibrators over settings (dataset, model, loss), by the mean score over "
-    "seeds. A bar joins those that Nemenyi's test cannot separate. The test takes settings as independent; "
-    "those of one dataset are not quite, which favours finding a difference.",
-    inputs=("metrics",),
+    caption="Average ranks of the calibrators by test log-loss over datasets, whose networks were trained "
+    "here. A bar joins those whose average ranks Nemenyi's test cannot separate.",
+    inputs=("effects",),
+    settings=("criterion",),
+    when="many datasets",
 )
 def critical_difference(sources: Sources) -> Figure:
     """Return the diagram of a ranking; best calibrators to the left, names below the axis of ranks."""
-    fits = shown_fits(sources.metrics, sources.criterion)
-    rows = rows_of_fits(sources.metrics, fits, sources.metric)
-    means = rows.pivot_table("value", SETTING, "method")
-    omitted = [method for method, _ in fits if method in means and means[method].isna().any()]
-    scores = means.drop(columns=omitted)
+    effects = by_leading_criterion(sources.effects, sources.criterion)
+    means = unit_scores(effects[effects["origin"] == TRAINED], LEADING, ["dataset"])
+    scores = complete_methods(means)
+    omitted = [method for method in means.columns if method not in scores.columns]
     if len(scores) < 2 or scores.shape[1] < 3:
         return message_figure(TOO_FEW)
     ranking = rank_methods(scores.to_numpy(), list(scores.columns))
@@ -63,13 +62,11 @@ def critical_difference(sources: Sources) -> Figure:
     axis.xaxis.tick_top()
     step = max(1, round((count - 1) / 8))
     axis.set_xticks([*range(1, count - step // 2, step), count])
-    metric = METRICS[sources.metric].inline
-    names = sorted(set(means.index.get_level_values("dataset")), key=natural_order)
-    datasets = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} datasets"
-    axis.text(1, -0.72, f"{ranking.blocks} settings on {datasets}", fontsize=9.5, fontweight="bold")
-    text = f"average rank by test {metric}, 1 is best; critical difference {ranking.critical_difference:.2f}"
+    axis.text(1, -0.72, f"{ranking.blocks} datasets", fontsize=9.5, fontweight="bold")
+    metric, width = METRICS[LEADING].inline, ranking.critical_difference
+    text = f"average rank by test {metric}, 1 is best; critical difference {width:.2f}"
     axis.text(1, -0.5, text, fontsize=8)
-    half = ranking.critical_difference / 2
+    half = width / 2
     axis.errorbar(1 + half, -0.42, xerr=half, color=BLACK, elinewidth=1, capsize=3, clip_on=False)
     for level, start, end in bars:
         y = 0.12 + BAR * level
@@ -81,7 +78,7 @@ def critical_difference(sources: Sources) -> Figure:
         )
     if omitted:
         text = ", ".join(METHODS[method].label for method in omitted)
-        text = f"Not ranked, since not every setting has it: {text}"
+        text = f"Not ranked, since not every network has it: {text}"
         axis.text((1 + count) / 2, depth - 0.1, text, ha="center", fontsize=8, color=GREY)
     return drawn
 

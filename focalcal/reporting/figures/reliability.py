@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.common.intervals import tails
 from focalcal.reporting.figures.style import (
     BLACK,
     Style,
@@ -24,7 +25,6 @@ from focalcal.reporting.figures.style import (
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.tests import TAILS
 from focalcal.reporting.tables.recovery import PARADIGMS
 from focalcal.training.appearance import GAMMA, is_smoothed, loss_label, loss_order
 
@@ -72,8 +72,8 @@ def pool(bins: Sequence[Mapping[str, Any]]) -> Pooled:
     return Pooled(len(bins), total, sure, right, float(errors.mean()))
 
 
-def accuracy_band(pooled: Pooled) -> NDArray[np.float64]:
-    """Return the 95 % bootstrap interval of each bin's accuracy over the test samples of one run, (2, bins).
+def accuracy_band(pooled: Pooled, confidence: float) -> NDArray[np.float64]:
+    """Return the bootstrap interval of each bin's accuracy over the test samples of one run, (2, bins).
 
     The runs share one test set, so that pooling them adds no samples: a bin counts with its mean number of
     samples per run. Resampling the outcomes of a bin with replacement is a binomial draw.
@@ -81,7 +81,7 @@ def accuracy_band(pooled: Pooled) -> NDArray[np.float64]:
     samples = np.maximum(1, np.rint(pooled.count / pooled.runs)).astype(int)
     chance = np.nan_to_num(pooled.accuracy).clip(0, 1)
     draws = np.random.default_rng(0).binomial(samples, chance, (RESAMPLES, len(samples))) / samples
-    return np.where(pooled.count > 0, np.quantile(draws, TAILS, axis=0), np.nan)
+    return np.where(pooled.count > 0, np.quantile(draws, tails(confidence), axis=0), np.nan)
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,12 @@ class Curve:
     order=10,
     heading="Reliability diagrams",
     caption="Accuracy against confidence on test data before and after each calibrator, one diagram per "
-    "training loss, n seeds pooled. Bands: 95 % bootstrap interval over the test samples of one run. "
+    "training loss, n seeds pooled. Bands: {level} bootstrap interval over the test samples of one run. "
     "Numbers: ECE. Below each diagram: samples in each bin. Bins with fewer than 20 samples per run are left "
     "out.",
     inputs=("runs", "diagnostics"),
     scope="dataset and model",
+    settings=("confidence", "criterion", "reliability_methods"),
 )
 def reliability(sources: Sources) -> Figure:
     """Return the diagrams of one dataset and model: one per loss, with one line per calibrator."""
@@ -113,7 +114,7 @@ def reliability(sources: Sources) -> Figure:
         gammas[loss] = record["run"]["gamma"]
         for entry in record["reliability"]:
             found.setdefault((loss, entry["method"]), []).append(entry)
-    methods = [m for m in sources.settings["reliability_methods"] if any(m == key[1] for key in found)]
+    methods = [m for m in sources.setting("reliability_methods") if any(m == key[1] for key in found)]
     if not methods:
         return message_figure("No available run has reliability data for these calibrators.")
     curves: dict[str, list[Curve]] = {}
@@ -124,18 +125,20 @@ def reliability(sources: Sources) -> Figure:
             curve = Curve(METHODS[method].label, pool(found[loss, method]), method_style(method))
             curves.setdefault(loss, []).append(curve)
     drawn, axes = diagrams_by_loss(curves, sources.dataset_model)
-    add_bands(axes, curves.values())
+    add_bands(axes, curves.values(), sources.confidence)
     shown = {curve.name for here in curves.values() for curve in here}
     legend_below(drawn, {name: handle for name, handle in method_handles(methods).items() if name in shown})
     return drawn
 
 
-def add_bands(axes: Iterable[tuple[Axes, Axes]], curves: Iterable[Sequence[Curve]]) -> None:
+def add_bands(
+    axes: Iterable[tuple[Axes, Axes]], curves: Iterable[Sequence[Curve]], confidence: float
+) -> None:
     """Draw the interval of each line of each diagram, and list the errors."""
     for (upper, _), here in zip(axes, curves, strict=True):
         for curve in here:
             reliable = curve.pooled.sufficient
-            band = accuracy_band(curve.pooled)[:, reliable]
+            band = accuracy_band(curve.pooled, confidence)[:, reliable]
             look = {"color": curve.style.color, "alpha": 0.18, "linewidth": 0}
             upper.fill_between(curve.pooled.confidence[reliable], *band, **look)
         _list_errors(upper, here)

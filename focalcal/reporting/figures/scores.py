@@ -25,10 +25,16 @@ from focalcal.reporting.figures.style import (
     styles_of_losses,
 )
 from focalcal.reporting.products import figure
-from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits, shown_fits
+from focalcal.reporting.records.measurements import (
+    RUN,
+    SCORE,
+    SETTING,
+    optimism_by_run,
+    rows_of_fits,
+    shown_fits,
+)
 from focalcal.reporting.records.published import Published
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics import comparisons
 from focalcal.reporting.text import MINUS, natural_order
 from focalcal.training.appearance import loss_label, loss_order
 
@@ -50,6 +56,7 @@ OPTIMISM_METHODS = ("ts", "fts", "fts-line")
     caption="Test score by training loss. Points are means over n seeds, bars one standard deviation. Open "
     "markers are values that a paper prints for the same network, loss and calibrator.",
     inputs=("metrics",),
+    settings=("metric", "criterion"),
 )
 def calibration_error(sources: Sources) -> Figure | None:
     """Return the score of every loss and calibrator, one panel per dataset and model."""
@@ -75,6 +82,7 @@ def calibration_error(sources: Sources) -> Figure | None:
     "after focal temperature scaling (open). Points are means over n seeds, bars one standard deviation. All "
     "panels span equally many points of test error.",
     inputs=("metrics",),
+    settings=("metric", "criterion"),
 )
 def calibration_against_accuracy(sources: Sources) -> Figure | None:
     """Return calibration against test error by loss, as trained and after FTS."""
@@ -122,15 +130,15 @@ def calibration_against_accuracy(sources: Sources) -> Figure | None:
     section="scores",
     order=70,
     heading="Selection optimism",
-    caption="Test score minus validation score of each selected fit, in the criterion it was selected by. "
-    "Points are means over the runs of a dataset and model, bars one standard deviation. To the right of 0, "
-    "the fits did worse on test data than their selection promised. Scores also differ because the two "
-    "splits have different samples.",
+    caption="Test score minus validation score of each fitted calibrator, in the criterion it was fitted "
+    "by. Points are means over the runs of a dataset and model, bars one standard deviation. To the right "
+    "of 0, the fits did worse on test data than their validation scores promised. Scores also differ "
+    "because the two splits have different samples.",
     inputs=("metrics",),
 )
 def selection_optimism(sources: Sources) -> Figure | None:
-    """Return the validation-test gap of each selected fit, one panel per criterion."""
-    gaps = comparisons.optimism_by_run(sources.metrics)
+    """Return the validation-test gap of each fitted calibrator, one panel per criterion."""
+    gaps = optimism_by_run(sources.metrics)
     gaps = gaps[gaps["method"].isin(OPTIMISM_METHODS)]
     criteria = [name for name in METRICS if name in set(gaps["criterion"])]
     if not criteria:
@@ -147,7 +155,7 @@ def selection_optimism(sources: Sources) -> Figure | None:
         points_by_method(axis, here, y="pair", order=pairs, strips=False, errorbar=_run_deviation)
         runs = here.groupby("method").size().max()
         unit = f" ({metric.difference_unit.strip()})" if metric.difference_unit else ""
-        axis.set_title(f"selected by {metric.name}, {runs} runs")
+        axis.set_title(f"fitted by {metric.name}, {runs} runs")
         axis.set(xlabel=f"{metric.name}, test {MINUS} validation{unit}", ylabel="")
         axis.locator_params(axis="x", nbins=5)
     legend_below(drawn, method_handles(methods))

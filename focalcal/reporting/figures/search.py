@@ -82,6 +82,7 @@ def fit_line(gammas: NDArray, temperatures: NDArray) -> tuple[float, float, floa
     "selected on validation data and the test ECE it gives, both means over seeds.",
     inputs=("runs", "metrics", "diagnostics"),
     scope="dataset and model",
+    settings=("criterion",),
 )
 def temperature(sources: Sources) -> Figure | None:
     """Return test ECE against T by loss."""
@@ -128,6 +129,7 @@ def temperature(sources: Sources) -> Figure | None:
     "that gamma matters little. The axis of gamma is logarithmic above 1.",
     inputs=("runs", "surfaces"),
     scope="dataset and model",
+    settings=("criterion",),
 )
 def gamma_profile(sources: Sources) -> Figure:
     """Return the lowest validation score over T against gamma, one panel per loss."""
@@ -179,6 +181,7 @@ def _gamma_axis(axis: Axes, gammas: NDArray) -> None:
     "the searched temperatures for some seed; the lines leave them out.",
     inputs=("runs", "surfaces"),
     scope="dataset and model",
+    settings=("criterion",),
 )
 def relation(sources: Sources) -> Figure:
     """Return the best T at each gamma of the focal map by loss."""

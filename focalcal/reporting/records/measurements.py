@@ -1,7 +1,7 @@
 """The tidy metrics of all runs: read, checked, and summarised over seeds."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,22 @@ SETTING = ["dataset", "model", "loss"]
 FIT = ["method", "criterion"]
 SCORE = [*FIT, "metric"]
 LEADING, SECOND = "nll", "ece"
-"""The score that decides, a proper one, and the one beside it, which a constant confidence can satisfy."""
+"""Primary (proper) and secondary metric."""
+
+NETWORK_COLUMNS = ["origin", "family", *SETTING]
+PAIR = ["method", "against", "criterion", "metric"]
+COMPARISON_COLUMNS = [*RUN, *PAIR, "value", "against_value", "difference", "error", "z"]
+"""Of comparisons.csv: one run's score of a calibrator beside that of another, with its error over test
+samples."""
+EFFECT_COLUMNS = [
+    *("question", "scope", *NETWORK_COLUMNS, *PAIR, "networks", "runs", "datasets", "over"),
+    *("value", "against_value", "estimate", "low", "high", "wins", "ties", "losses"),
+    *("networks_lower", "networks_higher", "z", "p_value", "shares", "adjusted_p", "verdict"),
+]
+"""Of effects.csv. `value` and `against_value`: mean scores. `estimate`: their difference. `wins`, `ties` and
+`losses` count runs; `networks_lower` and `networks_higher` count networks with that verdict. `over`: what the
+error is over. `shares`: by how much the error rate is divided."""
+EFFECT_TEXTS = ("question", "scope", *NETWORK_COLUMNS, *PAIR, "over", "verdict")
 
 
 def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -31,6 +46,22 @@ def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
             na_values={"gamma": [""], "temperature": [""], "value": ["", "nan"]},
         )
         return check_metrics(frame)
+
+
+def load_effects(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Return effects.csv as a frame: texts as str, numbers as numbers."""
+    with refusing_damage(path):
+        header = pd.read_csv(path, nrows=0).columns
+        numbers = [name for name in header if name not in EFFECT_TEXTS]
+        frame = pd.read_csv(
+            path,
+            dtype=dict.fromkeys(EFFECT_TEXTS, str),
+            keep_default_na=False,
+            na_values={name: ["", "nan"] for name in numbers},
+        )
+        if missing := [name for name in EFFECT_COLUMNS if name not in frame.columns]:
+            raise ValueError(f"it lacks the columns {', '.join(missing)}")
+        return frame
 
 
 def metrics_file(results: Path) -> Path:
@@ -110,6 +141,24 @@ def rows_of_fits(frame: pd.DataFrame, fits: Iterable[tuple[str, str]], metric: s
     """Return the test rows of one metric and these (method, criterion) pairs."""
     rows = frame[(frame["split"] == "test") & (frame["metric"] == metric)]
     return rows[pd.MultiIndex.from_frame(rows[FIT]).isin(list(fits))]
+
+
+def paired_scores(frame: pd.DataFrame, fits: Sequence[tuple[str, str]], metric: str) -> pd.DataFrame:
+    """Return test scores, one row per run that has all of them and one column per method."""
+    scores = rows_of_fits(frame, fits, metric).pivot_table(index=RUN, columns="method", values="value")
+    return scores.reindex(columns=[method for method, _ in fits]).dropna()
+
+
+def optimism_by_run(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the score of each fit on the validation data it was fitted on, and on test data.
+
+    One row per run, method and criterion: the score is the criterion's own metric, and optimism is test minus
+    validation (positive: the fit looked better than it is).
+    """
+    rows = frame[(frame["criterion"] == frame["metric"]) & frame["split"].isin(["val", "test"])]
+    scores = rows.pivot_table(index=[*RUN, "method", "criterion"], columns="split", values="value")
+    scores = scores.reindex(columns=["val", "test"]).dropna().rename(columns={"val": "validation"})
+    return scores.assign(optimism=scores["test"] - scores["validation"]).reset_index()
 
 
 def _first_row(rows: pd.DataFrame) -> str:

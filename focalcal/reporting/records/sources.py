@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from focalcal.common.csv_rows import read_rows
+from focalcal.common.intervals import level_text
 from focalcal.common.io import read_json, refusing_damage
 from focalcal.reporting.products import INPUTS, Product
 from focalcal.reporting.records import published
-from focalcal.reporting.records.measurements import load_metrics, summarise
+from focalcal.reporting.records.measurements import load_effects, load_metrics, summarise
 
 SUCCEEDED = "ok"
 Run = Mapping[str, str]
@@ -42,15 +43,35 @@ class Sources:
         """Return the sources of one product; what was read before is not read again."""
         return replace(self, product=product)
 
+    def setting(self, name: str) -> Any:
+        """Return a setting of the report."""
+        self._check_declared(name, "settings")
+        return self.settings[name]
+
     @property
     def metric(self) -> str:
-        """Return the score that headline, comparisons and figures are about."""
-        return self.settings["metric"]
+        """Return the score that the overview and figures are about."""
+        return self.setting("metric")
 
     @property
     def criterion(self) -> str:
-        """Return what the shown fits were chosen by."""
-        return self.settings["criterion"]
+        """Return the criterion that shown calibrators were fitted by."""
+        return self.setting("criterion")
+
+    @property
+    def confidence(self) -> float:
+        """Return the level of intervals."""
+        return self.setting("confidence")
+
+    @property
+    def level(self) -> str:
+        """Return the level of intervals as people read it."""
+        return level_text(self.confidence)
+
+    @property
+    def effects(self) -> pd.DataFrame:
+        """Return the effects: the only intervals and verdicts of comparisons."""
+        return self._once("effects", load_effects)
 
     @property
     def metrics(self) -> pd.DataFrame:
@@ -170,15 +191,19 @@ class Sources:
 
     def path(self, name: str, run: Run | None = None) -> Path:
         """Return the path of an input, of one run where it has one file per run."""
-        product = self.product
-        if product is not None and name not in product.inputs:
-            raise UndeclaredInputError(
-                f"{product.module}: {product.name} reads {name!r}, which its declaration does not name"
-            )
+        self._check_declared(name, "inputs")
         pattern = INPUTS[name].removeprefix("results/")
         if run is not None:
             pattern = pattern.format(run=run.get("path"), trained_run=run.get("path"), **run)
         return self.results / pattern
+
+    def _check_declared(self, name: str, kind: str) -> None:
+        product = self.product
+        if product is not None and name not in getattr(product, kind):
+            raise UndeclaredInputError(
+                f"{product.module}: {product.name} reads {name!r}, which is not among the {kind} of its "
+                f"declaration"
+            )
 
 
 def choose_fits(fits: Iterable[Mapping[str, Any]], criterion: str) -> dict[str, Mapping[str, Any]]:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import pandas as pd
+
 from focalcal.calibration.catalogue import METHODS
 from focalcal.common.csv_rows import read_rows
+from focalcal.common.intervals import level_text
 from focalcal.common.io import read_json, refusing_damage
 from focalcal.config.grid import Grid
 from focalcal.config.provenance import ROOT
@@ -16,12 +19,11 @@ from focalcal.reporting.html import render
 from focalcal.reporting.products import PAGES, SECTIONS, Layout, Product
 from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import Cost, read_costs
-from focalcal.reporting.records.sources import SUCCEEDED, Sources, read_runs
+from focalcal.reporting.records.sources import SUCCEEDED, read_runs
+from focalcal.reporting.report.answer import answer_card
 from focalcal.reporting.report.downloads import Download, packed
 from focalcal.reporting.report.images import InlineImage, read_image
 from focalcal.reporting.report.runtime import chart_runtime, read_chart
-from focalcal.reporting.statistics.answer import answer_card
-from focalcal.reporting.statistics.effects import sample_comparisons
 from focalcal.reporting.tables.best_losses import best_loss_text
 
 
@@ -72,6 +74,8 @@ class Contents:
     """Everything that the report shows."""
 
     title: str
+    level: str
+    """The level of intervals."""
     config: str
     """The configuration as JSON text."""
     advice: Sequence[Mapping[str, Any]]
@@ -116,40 +120,36 @@ class Contents:
         return Counter(claim["verdict"] for claim in self.claims)
 
 
-def read_contents(
-    results: Path, config: Mapping[str, Any], grid: Grid, settings: Mapping[str, Any]
-) -> Contents:
-    """Return the contents of a finished results folder.
-
-    `grid` is built from `config`; `settings` are the metric and criterion of the report.
-    """
+def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Contents:
+    """Return the contents of a finished results folder; `grid` is built from `config`."""
     runs = read_runs(results / "tables" / "runs.csv")
     records = {run["path"]: read_json(results / "runs" / run["path"] / "run.json") for run in runs}
     layout = Layout(grid)
-    blocks = _section_blocks(results, layout)
+    confidence = grid.report_settings("confidence")["confidence"]
+    blocks = _section_blocks(results, layout, confidence)
     anchors = {
         f"results/{block.product.stem()}": block.anchor for found in blocks.values() for block in found
     }
     claims = [] if grid.own_logits_only else read_rows(results / "tables" / "claims.csv")
     evidence = _evidence_files(results, claims, anchors)
     anchors |= {one.name: one.anchor for one in evidence}
-    sources = Sources(results, settings)
     provenance, code = _origins(records.values())
     return Contents(
         title=config["report"]["title"],
+        level=level_text(confidence),
         config=json.dumps(config, indent=2, ensure_ascii=False),
         advice=[
-            advice_text(str(run.imported), read_json(results / file)["recommendation"], f"results/{file}")
+            advice_text(
+                str(run.imported), read_json(results / file)["recommendation"], f"results/{file}", confidence
+            )
             for run, file in layout.advised.items()
         ],
         answer=answer_card(
-            sources.metrics,
-            sample_comparisons(sources.diagnostics),
-            sources.runs,
-            sources.criterion,
+            *(_read_table(results, name) for name in ("when_fts_pays", "arena")),
+            level_text(confidence),
             advised=bool(layout.advised),
         ),
-        best_loss=best_loss_text(sources),
+        best_loss=best_loss_text(_read_table(results, "best_losses")),
         runs=[
             *({**run, "message": _message(records[run["path"]])} for run in runs),
             *_missing_runs(grid, records),
@@ -187,7 +187,15 @@ def report_html(contents: Contents) -> str:
     )
 
 
-def _section_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
+def _read_table(results: Path, name: str) -> pd.DataFrame:
+    """Return the frame of a table; a verdict that is not there is an empty text."""
+    path = results / "tables" / f"{name}.csv"
+    with refusing_damage(path):
+        frame = pd.read_csv(path)
+    return frame.fillna({"verdict": ""}) if "verdict" in frame else frame
+
+
+def _section_blocks(results: Path, layout: Layout, confidence: float) -> dict[str, list[Block]]:
     """Return the products of each section in their order."""
     blocks: dict[str, list[Block]] = {section: [] for section in SECTIONS}
     for product in sorted(layout.reported(), key=lambda product: product.order):
@@ -198,7 +206,7 @@ def _section_blocks(results: Path, layout: Layout) -> dict[str, list[Block]]:
             parts = {where: image for where, image in parts.items() if not image.message} or parts
         files = [results / f"{product.stem()}.{suffix}" for suffix in ("csv", "tex")]
         downloads = [packed(file) for file in files] if product.kind == "table" else []
-        blocks[product.section].append(Block(product, parts, downloads))
+        blocks[product.section].append(Block(product.worded(confidence), parts, downloads))
     return blocks
 
 

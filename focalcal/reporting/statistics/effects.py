@@ -1,123 +1,237 @@
-"""The effect of one calibrator against another over several networks, from the comparisons of each run.
+"""The effects: intervals, the correction for multiplicity and verdicts, computed here and nowhere else.
 
-A run's comparison has the difference of two scores and its standard error over test samples. Pooled, the
-difference is the mean over settings (dataset, model, loss) of the mean over seeds. Two things are said about
-it. For *these* networks: an interval, z and p over test samples and seeds; one run is enough for that. For a
-*new* network of the same kind: Student's t over settings, which takes at least two of them.
+An effect compares a calibrator with another one, or with the model as trained, on a group of networks
+(dataset, model and training loss): on one network, on those of one family of losses, or on all of one origin.
+Both see the same test samples. The difference is the mean over networks of the mean over seeds; negative, the
+first calibrator is better. One rule leads from there to a verdict:
+
+- *Error*. Over test samples, from each run's paired bootstrap, plus the spread of seeds. Networks of one
+  dataset share its test samples, so their errors count as fully correlated, which is the worst case. Five
+  datasets or more share no samples: then the dataset is the unit, and the error is that of Student's t over
+  datasets.
+- *Multiplicity*. FTS against TS is a question of its own; all other calibrators share a second one. The
+  allowed error rate, 1 - confidence, is divided equally among the calibrators of a question, then among the
+  families of losses, then among the networks of a family (Bonferroni). The same networks have the same share
+  in every group.
+- *Verdict*. Lower or higher where the interval at that share excludes 0, and only there.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from focalcal.common.intervals import NORMAL_HALF_WIDTH
-from focalcal.reporting.records.measurements import RUN, SETTING
-from focalcal.reporting.statistics.tests import (
-    ALPHA,
-    HIGHER,
-    LOWER,
-    OPEN,
-    TIE,
-    Interval,
-    holm,
-    normal_p,
-    student_interval,
-)
+from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.reporting.products import MANY_DATASETS
+from focalcal.reporting.records.measurements import EFFECT_COLUMNS, NETWORK_COLUMNS, PAIR, RUN, SETTING
+from focalcal.reporting.text import natural_order
+from focalcal.training.appearance import loss_family, loss_order
 
-IDENTICAL, MIXED = "identical", "depends on the network"
-"""What an effect can also be: no difference at all, or clear differences of both signs."""
+HEADLINE = ("fts", "ts")
+"""The pair that the report is about: FTS against TS."""
+RAW = "none"
+"""The model as trained."""
+TIE = 1e-12
+"""Scores that differ by no more than this, which is rounding, are tied."""
+LOWER, HIGHER, OPEN, IDENTICAL = "lower", "higher", "no difference shown", "identical"
+MIXED = "depends on the network"
+"""Verdicts on the first calibrator's score. `MIXED`: the mean is not shown to differ from 0, but single
+networks are, in both directions."""
+ON_AVERAGE = {LOWER: "lower on average", HIGHER: "higher on average"}
+"""Verdicts on a mean that differs from 0 while single networks differ in both directions."""
 
-
-@dataclass(frozen=True)
-class Effect:
-    """The pooled difference of two calibrators' scores; negative: the first has the lower score."""
-
-    runs: int
-    settings: int
-    difference: float
-    z: float
-    """The difference, bias removed, in standard errors over test samples and seeds."""
-    interval: Interval
-    """For these networks."""
-    new_interval: Interval | None
-    """For a new network; None for a single setting."""
-    wins: int
-    ties: int
-    losses: int
-    clear_wins: int
-    """Runs in which the first is lower beyond chance over test samples, corrected for their number."""
-    clear_losses: int
-    adjusted_p: float | None = None
-
-    @property
-    def p_value(self) -> float:
-        """Return the two-sided p of z."""
-        return normal_p(self.z)
-
-    @property
-    def verdict(self) -> str:
-        """Return `lower`, `higher`, `no difference shown`, `depends on the network` or `identical`.
-
-        z has no largest value, so every verdict is within reach, however few the runs.
-        """
-        if self.ties == self.runs:
-            return IDENTICAL
-        if self.clear_wins and self.clear_losses:
-            return MIXED
-        p_value = self.p_value if self.adjusted_p is None else self.adjusted_p
-        if p_value >= ALPHA:
-            return OPEN
-        return LOWER if self.z < 0 else HIGHER
+PUBLISHED, IMPORTED, TRAINED = "published networks", "imported logits", "trained here"
+ORIGINS = (PUBLISHED, IMPORTED, TRAINED)
+"""Where networks come from, in the order of the report. They are judged apart: pooling hides the answer."""
+ALL, FAMILY, NETWORK = "all networks", "training loss", "network"
+SCOPES = {ALL: ["origin"], FAMILY: ["origin", "family"], NETWORK: NETWORK_COLUMNS}
+"""Kinds of groups, with the columns that tell the groups of one kind apart."""
+QUESTIONS = ("FTS instead of TS?", "Which calibrator?")
 
 
-def sample_comparisons(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the comparisons of the diagnostics of all runs: one row per run, pair, criterion and metric."""
-    names = ["method", "against", "criterion", "metric", "value", "against_value", "difference", "low"]
-    columns = [*RUN, *names, "high", "error", "z"]
-    rows = [
-        {**{key: str(record["run"][key]) for key in RUN}, **found}
-        for record in records
-        for found in record["comparisons"]
-    ]
-    return pd.DataFrame(rows, columns=columns)
+def run_origin(run: Mapping[str, str]) -> str:
+    """Return the origin of a run, given its row of runs.csv."""
+    if run.get("published"):
+        return PUBLISHED
+    return IMPORTED if run["imported"] else TRAINED
 
 
-def pooled_effect(rows: pd.DataFrame) -> Effect:
-    """Return the effect of one pair, criterion and metric over its runs, one row each."""
-    rows = rows.sort_values(RUN)
-    settings = rows.groupby(SETTING, sort=True)
-    weights = 1 / (settings.ngroups * settings["seed"].transform("size"))
-    # Runs on one dataset share its test samples. Their errors are taken as fully correlated, which is the
-    # worst case: the true error of a mean is never larger.
-    of_samples = (weights * rows["error"]).groupby(rows["dataset"]).sum()
-    of_seeds = (settings["difference"].var() / settings.size()).fillna(0.0).sum() / settings.ngroups**2
-    error = math.sqrt(float((of_samples**2).sum()) + float(of_seeds))
-    corrected = float((weights * rows["z"] * rows["error"]).sum())
-    half = NORMAL_HALF_WIDTH * error
-    difference = rows["difference"]
-    clear = holm([normal_p(z) for z in rows["z"]]) < ALPHA
-    return Effect(
-        runs=len(rows),
-        settings=settings.ngroups,
-        difference=float((weights * difference).sum()),
-        z=corrected / error if error > 0 else 0.0,
-        interval=Interval(corrected - half, corrected + half),
-        new_interval=student_interval(settings["difference"].mean().to_numpy()),
-        wins=int((difference < -TIE).sum()),
-        ties=int((difference.abs() <= TIE).sum()),
-        losses=int((difference > TIE).sum()),
-        clear_wins=int(np.sum(clear & (rows["z"] < 0))),
-        clear_losses=int(np.sum(clear & (rows["z"] > 0))),
+def effects_of(
+    comparisons: pd.DataFrame, runs: Iterable[Mapping[str, str]], confidence: float
+) -> pd.DataFrame:
+    """Return all effects, with `EFFECT_COLUMNS`, in the order of the report.
+
+    `comparisons` are the rows of comparisons.csv, `runs` those of runs.csv.
+    """
+    networks = _networks(comparisons, runs)
+    if networks.empty:
+        return pd.DataFrame(columns=EFFECT_COLUMNS)
+    single = _judged(_pooled(networks, NETWORK), networks, confidence)
+    wider = [_judged(_pooled(networks, scope), networks, confidence, single) for scope in (ALL, FAMILY)]
+    return _ordered(pd.concat([*wider, single], ignore_index=True))[EFFECT_COLUMNS]
+
+
+def root_interval(square: float, error: float, confidence: float) -> tuple[float, float]:
+    """Return the interval of a root, given its square, which may be negative, and the square's error."""
+    half = float(ndtri((1 + confidence) / 2)) * error
+    return tuple(math.sqrt(max(0.0, bound)) for bound in (square - half, square + half))
+
+
+def _networks(comparisons: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> pd.DataFrame:
+    """Return the comparisons of each network, over its seeds, with its origin and family of losses."""
+    rows = pd.concat([comparisons, _against_raw(comparisons)], ignore_index=True).sort_values(RUN)
+    origins = {tuple(run[key] for key in RUN): run_origin(run) for run in runs}
+    rows = rows.assign(
+        origin=[origins[key] for key in rows[RUN].itertuples(index=False, name=None)],
+        family=rows["loss"].map({loss: loss_family(loss) for loss in rows["loss"].unique()}),
+        corrected=rows["z"] * rows["error"],
+        wins=rows["difference"] < -TIE,
+        ties=rows["difference"].abs() <= TIE,
+        losses=rows["difference"] > TIE,
     )
+    groups = rows.groupby([*SCOPES[NETWORK], *PAIR])
+    found = groups[["value", "against_value", "difference", "corrected", "error"]].mean()
+    found[["wins", "ties", "losses"]] = groups[["wins", "ties", "losses"]].sum()
+    found["runs"] = groups.size()
+    found["seed_variance"] = (groups["difference"].var() / found["runs"]).fillna(0.0)
+    return found.reset_index()
 
 
-def adjust_effects(effects: Sequence[Effect]) -> list[Effect]:
-    """Return the effects with `adjusted_p` set by Holm's correction over all of them."""
-    adjusted = holm([effect.p_value for effect in effects])
-    return [
-        replace(effect, adjusted_p=float(p_value)) for effect, p_value in zip(effects, adjusted, strict=True)
-    ]
+def _against_raw(comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Return each calibrator against the model as trained; without errors over test samples."""
+    scores = comparisons[comparisons["against"] == HEADLINE[1]]
+    keys = [*RUN, "criterion", "metric"]
+    raw = scores[scores["method"] == RAW].set_index(keys)["value"].rename("raw")
+    found = scores[scores["method"] != RAW].join(raw, on=keys, how="inner")
+    found = found.assign(against=RAW, against_value=found["raw"], difference=found["value"] - found["raw"])
+    return found.assign(error=np.nan, z=np.nan).drop(columns="raw")
+
+
+def _pooled(networks: pd.DataFrame, scope: str) -> pd.DataFrame:
+    """Return the difference of each group and its error, before multiplicity."""
+    by = [*SCOPES[scope], *PAIR]
+    parts = networks.groupby(list(dict.fromkeys([*by, "dataset"])))
+    of_datasets = parts[["difference", "value", "against_value"]].mean().reset_index()
+    of_datasets["error"] = parts["error"].sum(min_count=1).to_numpy()
+    of_datasets["square"] = of_datasets["error"] ** 2
+    groups, units = networks.groupby(by), of_datasets.groupby(by)
+    count, datasets = groups.size(), units.size()
+    square = units["square"].sum(min_count=1) + groups["seed_variance"].sum()
+    scores = groups[["value", "against_value", "difference"]].mean()
+    found = scores.assign(
+        centre=groups["corrected"].mean(),
+        error=np.sqrt(square) / count,
+        networks=count,
+        datasets=datasets,
+        over="test samples",
+        freedom=np.inf,
+    )
+    many = datasets >= MANY_DATASETS
+    over_datasets = units[["value", "against_value", "difference"]].mean()
+    over_datasets = over_datasets.assign(
+        centre=over_datasets["difference"],
+        error=units["difference"].std() / np.sqrt(datasets),
+        over="datasets",
+        freedom=datasets - 1.0,
+    )
+    found.loc[many, over_datasets.columns] = over_datasets[many]
+    totals = groups[["runs", "wins", "ties", "losses"]].sum()
+    # A comparison with the model as trained has an error only over datasets.
+    return found.join(totals).dropna(subset="error").reset_index().assign(scope=scope)
+
+
+def _judged(
+    pooled: pd.DataFrame, networks: pd.DataFrame, confidence: float, single: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Return pooled differences with interval, p and verdict; `single` are those of single networks."""
+    shares = _shares(pooled, networks)
+    centre, error, freedom = (pooled[name].to_numpy(float) for name in ("centre", "error", "freedom"))
+    tail = (1 - confidence) / (2 * shares)
+    normal = np.isinf(freedom)
+    half = np.where(normal, ndtri(1 - tail), stdtrit(np.where(normal, 1, freedom), 1 - tail)) * error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(error > 0, centre / error, np.where(np.abs(centre) > TIE, np.sign(centre) * np.inf, 0.0))
+    p_value = 2 * np.where(normal, ndtr(-np.abs(z)), stdtr(np.where(normal, 1, freedom), -np.abs(z)))
+    found = pooled.assign(
+        question=[QUESTIONS[not headline] for headline in _is_headline(pooled)],
+        estimate=pooled["difference"],
+        low=centre - half,
+        high=centre + half,
+        z=z,
+        p_value=p_value,
+        shares=shares,
+        adjusted_p=np.minimum(1.0, shares * p_value),
+    )
+    for name, verdict in (("networks_lower", LOWER), ("networks_higher", HIGHER)):
+        found[name] = _counted(found, single, verdict)
+    return found.assign(verdict=[_verdict(row, alone=single is None) for row in found.itertuples()])
+
+
+def _verdict(row: tuple, *, alone: bool) -> str:
+    if row.ties == row.runs:
+        return IDENTICAL
+    side = LOWER if row.high < 0 else HIGHER if row.low > 0 else OPEN
+    if alone or not (row.networks_lower and row.networks_higher):
+        return side
+    return ON_AVERAGE.get(side, MIXED)
+
+
+def _counted(found: pd.DataFrame, single: pd.DataFrame | None, verdict: str) -> np.ndarray:
+    """Return how many networks of each group have a verdict."""
+    if single is None:
+        low, high = found["high"] < 0, found["low"] > 0
+        return (low if verdict == LOWER else high).to_numpy(int)
+    by = [*SCOPES[found["scope"].iloc[0]], *PAIR] if len(found) else PAIR
+    counts = single[single["verdict"] == verdict].groupby(by).size().rename("count")
+    return found.join(counts, on=by)["count"].fillna(0).to_numpy(int)
+
+
+def _shares(pooled: pd.DataFrame, networks: pd.DataFrame) -> np.ndarray:
+    """Return by how much the error rate of each effect is divided."""
+    others = networks[~_is_headline(networks)]
+    calibrators = others.groupby(["origin", *PAIR[1:]])["method"].nunique()
+    families = networks.groupby(["origin", *PAIR])["family"].nunique()
+    members = networks.groupby(["origin", "family", *PAIR]).size()
+    shares = np.where(_is_headline(pooled), 1, _looked_up(pooled, calibrators))
+    if "family" in pooled:
+        shares = shares * _looked_up(pooled, families)
+    if "model" in pooled:
+        shares = shares * _looked_up(pooled, members)
+    return shares
+
+
+def _looked_up(rows: pd.DataFrame, counts: pd.Series) -> np.ndarray:
+    return rows.join(counts.rename("looked_up"), on=counts.index.names)["looked_up"].fillna(1).to_numpy()
+
+
+def _is_headline(rows: pd.DataFrame) -> np.ndarray:
+    return (rows["method"].isin(HEADLINE) & rows["against"].isin(HEADLINE)).to_numpy()
+
+
+def _ordered(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return the effects by origin, scope, score and criterion, then family, network and calibrator."""
+    effects = effects.fillna({"family": "", **dict.fromkeys(SETTING, "")})
+    losses = sorted(set(effects["loss"]) - {""}, key=loss_order)
+    families = list(dict.fromkeys(map(loss_family, losses)))
+    orders = {
+        "origin": ORIGINS.index,
+        "scope": list(SCOPES).index,
+        "method": list(METHODS).index,
+        **dict.fromkeys(("metric", "criterion"), list(METRICS).index),
+        **dict.fromkeys(("dataset", "model"), lambda name: tuple(natural_order(name))),
+        "family": lambda name: families.index(name) if name else -1,
+        "loss": lambda name: loss_order(name) if name else (),
+        "against": [*reversed(HEADLINE), RAW].index,
+    }
+    columns = ["origin", "scope", "metric", "criterion", "family", *SETTING, "against", "method"]
+    ranks = pd.DataFrame(
+        {
+            name: effects[name].map(
+                {value: rank for rank, value in enumerate(sorted(set(effects[name]), key=orders[name]))}
+            )
+            for name in columns
+        }
+    )
+    return effects.loc[ranks.sort_values(columns).index].reset_index(drop=True)

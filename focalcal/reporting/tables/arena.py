@@ -1,44 +1,30 @@
-"""All calibrators ranked by log-loss, with ECE beside it."""
+"""All calibrators ranked by log-loss, with their differences from temperature scaling."""
+
+from collections.abc import Sequence
 
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
+from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.arena import BASELINE, Arena, arena_criterion, arena_of
-from focalcal.reporting.statistics.families import ORIGINS, TRAINED, with_origins
-from focalcal.reporting.tables.columns import interval_text, number_column, p_statement, p_text, scaled_column
+from focalcal.reporting.statistics.effects import ALL, FAMILY, HEADLINE, NETWORK, RAW, TRAINED
+from focalcal.reporting.tables.columns import interval_text, number_column, p_text, scaled_column
 from focalcal.reporting.tables.table import Column, Table
-from focalcal.training.appearance import loss_family, loss_order
+from focalcal.reporting.tables.when_fts_pays import RULE_NOTES
+from focalcal.reporting.text import natural_order
 from focalcal.training.catalogue import training_gamma
 
-ARENA_NOTES = (
-    (
-        "Sets are settings (dataset, model, loss), each with the mean over its seeds. Rank 1 is the "
-        "lowest log-loss."
-    ),
-    "Win rate: share of sets in which the log-loss is below that of TS, ties counting half.",
-    ("Interval: Student's t over sets, so it is about a new network of this kind; none for a single set."),
-    (
-        "Against TS: Wilcoxon's signed-rank test of log-loss over sets, Holm's correction over the "
-        "calibrators of one origin. 'too few runs': even sets that all agree could not give p below 0.05 "
-        "after it."
-    ),
-    "Sets of one dataset share its test samples, so they are less independent than the tests assume.",
-)
-
-AS_TRAINED = "none"
+BASELINE = HEADLINE[1]
+COMPARED = (LEADING, "brier", SECOND)
+MOST_NAMED = 4
+"""More datasets are counted, not named."""
 DATASET_NOTES = (
     (
         "The score of a dataset is the mean over its models and the losses of the family of the mean over "
         "seeds; where each seed has a split of its own, the mean over splits. Rank 1 is the lowest log-loss."
     ),
     "Lowest on: datasets on which no other calibrator has a lower log-loss; ties count for each.",
-    "Interval: Student's t over datasets, so it is about a new dataset of this kind.",
-    (
-        "Against TS: Wilcoxon's signed-rank test of log-loss over datasets, Holm's correction over the "
-        "calibrators of one family. 'too few runs': even datasets that all agree could not give p below 0.05."
-    ),
     "Ψ, which needs the gamma of the training loss, is ranked where that is known and not 0.",
 )
 
@@ -47,45 +33,50 @@ DATASET_NOTES = (
     section="answer",
     order=40,
     heading="Which calibrator?",
-    caption="Every calibrator, ranked by test log-loss over networks. A low ECE alone is no merit: a "
-    "constant confidence has one.",
-    inputs=("metrics", "runs"),
+    caption="Every calibrator, ranked by test log-loss over networks. Low ECE alone proves nothing: a "
+    "constant confidence has it.",
+    inputs=("effects", "metrics"),
+    settings=("confidence", "criterion"),
 )
 def arena(sources: Sources) -> Table | None:
     """Return one row per origin of networks and calibrator, best first; None if nothing can be ranked."""
-    frame = with_origins(sources.metrics, sources.runs)
-    criterion = arena_criterion(frame, sources.criterion)
-    found = {origin: arena_of(frame[frame["origin"] == origin], criterion) for origin in ORIGINS}
-    known = {origin: one for origin, one in found.items() if one is not None}
-    if not known:
+    effects = by_leading_criterion(sources.effects, sources.criterion)
+    rows, notes = [], []
+    for origin, here in effects.groupby("origin", sort=False):
+        scores = unit_scores(here, LEADING, SETTING)
+        ranked = complete_methods(scores)
+        if len(ranked.columns) > 1:
+            rows += _origin_rows(origin, here, ranked)
+            notes += _left_out(origin, scores, ranked)
+    if not rows:
         return None
-    rows = [row for origin, one in known.items() for row in _arena_rows(origin, one)]
+    notes += _hidden(sources.metrics)
+    nll, brier, ece = (METRICS[name] for name in COMPARED)
+    interval = f"{sources.level} interval"
     return Table(
-        title=f"Calibrators ranked by test log-loss, fits chosen by validation {METRICS[criterion].name}",
+        title=f"Calibrators ranked by test log-loss, fitted by validation {_criterion_name(effects)}",
         frame=pd.DataFrame(rows),
         columns=(
-            Column("Networks", "origin", merge=True),
+            Column("Origin", "origin", merge=True),
             Column("Calibrator", "name"),
-            number_column("sets_count", "Sets"),
+            number_column("networks_count", "Networks"),
+            Column("Datasets", "datasets", merge=True),
             number_column("rank_mean", "Mean rank", "{:.2f}".format),
-            Column("Not separated from the best", "joined"),
-            scaled_column("nll_mean", METRICS["nll"].heading, METRICS["nll"]),
-            scaled_column("nll_difference", "Difference from TS", METRICS["nll"], signed=True),
-            Column(
-                "95 % interval over sets", interval_text(METRICS["nll"], "nll_low", "nll_high"), "nll_low"
-            ),
-            number_column("win_rate", "Win rate", "{:.0%}".format),
-            number_column("holm_value", "p (Holm)", p_text),
-            Column("Against TS", "verdict"),
-            scaled_column("ece_mean", METRICS["ece"].heading, METRICS["ece"]),
+            scaled_column("nll_mean", nll.heading, nll),
+            scaled_column("nll_difference", "Difference from TS", nll, signed=True),
+            Column(interval, interval_text(nll, "nll_low", "nll_high"), "nll_low"),
+            number_column("adjusted_p", "p, corrected", p_text),
+            Column("Verdict", "verdict"),
+            Column("Networks lower / higher", _networks_text, "networks_lower"),
+            scaled_column("brier_difference", "Brier difference from TS", brier, signed=True),
+            Column(interval, interval_text(brier, "brier_low", "brier_high"), "brier_low"),
+            scaled_column("ece_mean", ece.heading, ece),
             number_column("ece_rank", "Mean rank by ECE", "{:.2f}".format),
-            scaled_column("ece_difference", "ECE difference from TS", METRICS["ece"], signed=True),
-            Column(
-                "95 % interval over sets", interval_text(METRICS["ece"], "ece_low", "ece_high"), "ece_low"
-            ),
+            scaled_column("ece_difference", "ECE difference from TS", ece, signed=True),
+            Column(interval, interval_text(ece, "ece_low", "ece_high"), "ece_low"),
         ),
         group=("origin",),
-        notes=(*ARENA_NOTES, *(note for origin, one in known.items() for note in _origin_notes(origin, one))),
+        notes=("Rank 1 is the lowest mean log-loss over the seeds of a network.", *RULE_NOTES, *notes),
     )
 
 
@@ -95,33 +86,30 @@ def arena(sources: Sources) -> Table | None:
     heading="Which calibrator, over datasets?",
     caption="Every calibrator, ranked by test log-loss over the datasets of the networks trained here, with "
     "one score per dataset. The intervals are about a new dataset.",
-    inputs=("metrics", "runs"),
+    inputs=("effects",),
+    settings=("confidence", "criterion"),
     when="many datasets",
 )
 def arena_over_datasets(sources: Sources) -> Table | None:
     """Return one row per family of training losses and calibrator, best first; None if nothing is ranked."""
-    frame = with_origins(sources.metrics, sources.runs)
-    criterion = arena_criterion(frame, sources.criterion)
-    frame = frame[frame["origin"] == TRAINED]
-    families = {loss: loss_family(loss) for loss in sorted(frame["loss"].unique(), key=loss_order)}
+    effects = by_leading_criterion(sources.effects, sources.criterion)
+    effects = effects[(effects["origin"] == TRAINED) & (effects["family"] != "")]
     rows, notes = [], []
-    for family in dict.fromkeys(families.values()):
-        here = frame[frame["loss"].map(families) == family]
-        # At gamma 0, what needs it changes nothing.
-        known = all(training_gamma(loss) for loss in here["loss"].unique())
-        one, raw = (
-            arena_of(here, criterion, unit=["dataset"], baseline=baseline, gamma_known=known)
-            for baseline in (BASELINE, AS_TRAINED)
-        )
-        if one is not None and raw is not None:
-            rows += _dataset_rows(family, one, raw)
-            notes += _origin_notes(family, one)
+    for family, here in effects.groupby("family", sort=False):
+        # Psi is the identity at gamma 0.
+        known = all(training_gamma(loss) for loss in set(here["loss"]) - {""})
+        scores = unit_scores(here, LEADING, ["dataset"])
+        ranked = complete_methods(scores, gamma_known=known)
+        if len(ranked.columns) > 1 and (here["over"] == "datasets").any():
+            rows += _dataset_rows(family, here, ranked)
+            notes += _left_out(family, scores, ranked)
     if not rows:
         return None
-    nll = METRICS["nll"]
+    nll, ece = METRICS[LEADING], METRICS[SECOND]
+    interval = f"{sources.level} interval over datasets"
     return Table(
-        title=f"Calibrators ranked by test log-loss over datasets, fits chosen by validation "
-        f"{METRICS[criterion].name}",
+        title="Calibrators ranked by test log-loss over datasets, fitted by validation "
+        f"{_criterion_name(effects)}",
         frame=pd.DataFrame(rows),
         columns=(
             Column("Training loss", "family", merge=True),
@@ -129,100 +117,146 @@ def arena_over_datasets(sources: Sources) -> Table | None:
             number_column("datasets_count", "Datasets"),
             number_column("firsts", "Lowest on"),
             number_column("rank_mean", "Mean rank", "{:.2f}".format),
-            Column("Not separated from the best", "joined"),
             scaled_column("nll_mean", nll.heading, nll),
             scaled_column("ts_difference", "Difference from TS", nll, signed=True),
-            Column("95 % interval over datasets", interval_text(nll, "ts_low", "ts_high"), "ts_low"),
-            Column("Lower / equal / higher than TS", "outcomes"),
-            Column("Against TS", "verdict"),
+            Column(interval, interval_text(nll, "ts_low", "ts_high"), "ts_low"),
+            Column("Datasets lower / equal / higher than TS", "outcomes"),
+            Column("Verdict", "verdict"),
             scaled_column("raw_difference", "Difference from none", nll, signed=True),
-            Column("95 % interval over datasets", interval_text(nll, "raw_low", "raw_high"), "raw_low"),
-            scaled_column("ece_mean", METRICS["ece"].heading, METRICS["ece"]),
-            scaled_column("ece_raw_difference", "ECE difference from none", METRICS["ece"], signed=True),
-            Column(
-                "95 % interval over datasets",
-                interval_text(METRICS["ece"], "ece_raw_low", "ece_raw_high"),
-                "ece_raw_low",
-            ),
+            Column(interval, interval_text(nll, "raw_low", "raw_high"), "raw_low"),
+            scaled_column("ece_mean", ece.heading, ece),
+            scaled_column("ece_raw_difference", "ECE difference from none", ece, signed=True),
+            Column(interval, interval_text(ece, "ece_raw_low", "ece_raw_high"), "ece_raw_low"),
         ),
         group=("family",),
-        notes=(*DATASET_NOTES, *notes),
+        notes=(*DATASET_NOTES, *RULE_NOTES, *notes),
     )
 
 
-def _dataset_rows(family: str, one: Arena, raw: Arena) -> list[dict]:
-    """Return the rows of one family, given its arenas against TS and against predictions as trained."""
-    against_raw = {contestant.method: contestant for contestant in raw.contestants}
+def by_leading_criterion(effects: pd.DataFrame, fallback: str) -> pd.DataFrame:
+    """Return the effects of calibrators fitted by log-loss, or by `fallback` where none were."""
+    criterion = LEADING if LEADING in set(effects["criterion"]) else fallback
+    return effects[effects["criterion"] == criterion]
+
+
+def unit_scores(effects: pd.DataFrame, metric: str, unit: Sequence[str]) -> pd.DataFrame:
+    """Return mean test scores, one row per unit, one column per calibrator; NaN where a network lacks one."""
+    rows = effects[(effects["scope"] == NETWORK) & (effects["metric"] == metric)]
+    rows = rows[rows["against"] == BASELINE]
+    scores = rows.pivot_table("value", SETTING, "method")
+    scores[BASELINE] = rows.groupby(SETTING)["against_value"].first()
+    if list(unit) != SETTING:
+        scores = scores.groupby(level=list(unit)).mean().where(scores.notna().groupby(level=list(unit)).all())
+    return scores[[method for method in METHODS if method in scores.columns]]
+
+
+def complete_methods(scores: pd.DataFrame, *, gamma_known: bool = False) -> pd.DataFrame:
+    """Return the columns of the calibrators that all units have and that apply to every network.
+
+    With `gamma_known`, those that need the gamma of the training loss are among them.
+    """
+    scores = scores.dropna(axis="columns")
+    return scores[[name for name in scores.columns if gamma_known or not METHODS[name].needs_training_gamma]]
+
+
+def _origin_rows(origin: str, effects: pd.DataFrame, scores: pd.DataFrame) -> list[dict]:
+    ranks = scores.rank(axis=1).mean()
+    ece = unit_scores(effects, SECOND, SETTING).reindex(index=scores.index, columns=scores.columns)
+    found = effects[(effects["scope"] == ALL) & (effects["against"] == BASELINE)].set_index(
+        ["method", "metric"]
+    )
+    names = sorted(set(scores.index.get_level_values("dataset")), key=natural_order)
+    datasets = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} datasets"
     rows = []
-    for contestant in one.contestants:
-        compared, interval, other = contestant.comparison, contestant.interval, against_raw[contestant.method]
+    for method in ranks.sort_values(kind="stable").index:
+        row = {
+            "origin": origin,
+            "method": method,
+            "name": METHODS[method].label,
+            "networks_count": len(scores),
+            "datasets": datasets,
+            "rank_mean": ranks[method],
+            "nll_mean": scores[method].mean(),
+        }
+        for metric in COMPARED:
+            row |= _difference(found, method, metric, metric)
+        leading = found.loc[(method, LEADING)] if method != BASELINE else {}
+        row |= {name: leading.get(name) for name in ("adjusted_p", "networks_lower", "networks_higher")}
+        row |= {
+            "verdict": leading.get("verdict", ""),
+            "ece_mean": ece[method].mean(),
+            "ece_rank": ece.rank(axis=1).mean()[method],
+        }
+        rows.append(row)
+    return rows
+
+
+def _dataset_rows(family: str, effects: pd.DataFrame, scores: pd.DataFrame) -> list[dict]:
+    """Return the rows of one family, against TS and against predictions as trained."""
+    ranks = scores.rank(axis=1).mean()
+    firsts = scores.le(scores.min(axis=1), axis=0).sum()
+    ece = unit_scores(effects, SECOND, ["dataset"])
+    found = {
+        other: rows.set_index(["method", "metric"])
+        for other, rows in effects[effects["scope"] == FAMILY].groupby("against")
+    }
+    rows = []
+    for method in ranks.sort_values(kind="stable").index:
+        gaps = scores[method] - scores[BASELINE]
+        verdict = "" if method == BASELINE else found[BASELINE].loc[(method, LEADING), "verdict"]
         rows.append(
             {
                 "family": family,
-                "method": contestant.method,
-                "name": METHODS[contestant.method].label,
-                "datasets_count": one.settings,
-                "firsts": contestant.firsts,
-                "rank_mean": contestant.rank,
-                "joined": {None: "", True: "yes", False: "no"}[contestant.joined],
-                "nll_mean": contestant.nll,
-                "ts_difference": compared and compared.mean_difference,
-                "ts_low": interval and interval.low,
-                "ts_high": interval and interval.high,
-                "outcomes": f"{compared.wins}/{compared.ties}/{compared.losses}" if compared else "",
-                "verdict": compared.verdict if compared else "",
-                "raw_difference": other.comparison and other.comparison.mean_difference,
-                "raw_low": other.interval and other.interval.low,
-                "raw_high": other.interval and other.interval.high,
-                "ece_mean": contestant.ece,
-                "ece_raw_difference": other.ece_difference,
-                "ece_raw_low": other.ece_interval and other.ece_interval.low,
-                "ece_raw_high": other.ece_interval and other.ece_interval.high,
+                "method": method,
+                "name": METHODS[method].label,
+                "datasets_count": len(scores),
+                "firsts": firsts[method],
+                "rank_mean": ranks[method],
+                "nll_mean": scores[method].mean(),
+                **_difference(found[BASELINE], method, LEADING, "ts"),
+                "outcomes": f"{(gaps < 0).sum()}/{(gaps == 0).sum()}/{(gaps > 0).sum()}" if verdict else "",
+                "verdict": verdict,
+                **_difference(found.get(RAW), method, LEADING, "raw"),
+                "ece_mean": ece[method].mean(),
+                **_difference(found.get(RAW), method, SECOND, "ece_raw"),
             }
         )
     return rows
 
 
-def _arena_rows(origin: str, one: Arena) -> list[dict]:
-    rows = []
-    for contestant in one.contestants:
-        compared, low_high = contestant.comparison, (contestant.interval, contestant.ece_interval)
-        nll, ece = ((found and found.low, found and found.high) for found in low_high)
-        rows.append(
-            {
-                "origin": origin,
-                "method": contestant.method,
-                "name": METHODS[contestant.method].label,
-                "sets_count": one.settings,
-                "rank_mean": contestant.rank,
-                "joined": {None: "", True: "yes", False: "no"}[contestant.joined],
-                "nll_mean": contestant.nll,
-                "nll_difference": compared and compared.mean_difference,
-                "nll_low": nll[0],
-                "nll_high": nll[1],
-                "win_rate": contestant.win_rate,
-                "holm_value": compared and compared.adjusted_p,
-                "verdict": compared.verdict if compared else "",
-                "ece_mean": contestant.ece,
-                "ece_rank": contestant.ece_rank,
-                "ece_difference": contestant.ece_difference,
-                "ece_low": ece[0],
-                "ece_high": ece[1],
-            }
-        )
-    return rows
+def _difference(effects: pd.DataFrame | None, method: str, metric: str, key: str) -> dict:
+    known = effects is not None and (method, metric) in effects.index
+    columns = {"difference": "estimate", "low": "low", "high": "high"}
+    return {
+        f"{key}_{name}": effects.loc[(method, metric), column] if known else None
+        for name, column in columns.items()
+    }
 
 
-def _origin_notes(origin: str, one: Arena) -> list[str]:
-    notes = []
-    if one.ranking is not None:
-        friedman = one.ranking.friedman
-        notes.append(
-            f"{origin.capitalize()}: critical difference of Nemenyi's test "
-            f"{one.ranking.critical_difference:.2f} over {one.settings} sets; Friedman's test: "
-            f"{p_statement(friedman.chi_square_p)}."
-        )
-    if one.unranked:
-        names = ", ".join(METHODS[method].label for method in one.unranked)
-        notes.append(f"{origin.capitalize()}: not ranked, since some set lacks it: {names}.")
-    return notes
+def _networks_text(row: dict) -> str:
+    counts = row["networks_lower"], row["networks_higher"]
+    return "" if pd.isna(counts[0]) else "{:.0f} / {:.0f}".format(*counts)
+
+
+def _criterion_name(effects: pd.DataFrame) -> str:
+    return METRICS[effects["criterion"].iloc[0]].name
+
+
+def _left_out(group: str, scores: pd.DataFrame, ranked: pd.DataFrame) -> list[str]:
+    missing = [METHODS[method].label for method in scores.columns if method not in ranked.columns]
+    if not missing:
+        return []
+    return [f"{group.capitalize()}: not ranked, since not every network has it: {', '.join(missing)}."]
+
+
+def _hidden(metrics: pd.DataFrame) -> list[str]:
+    """Return which fitted calibrators take no part."""
+    fitted = set(metrics["method"])
+    names = [
+        method.label
+        for method in METHODS.values()
+        if method.id in fitted and not method.shown and not method.needs_training_gamma
+    ]
+    if not names:
+        return []
+    return [f"Fitted but not compared, only in the table of all scores: {', '.join(names)}."]

@@ -25,6 +25,7 @@ Best = tuple[str, float, float]
     heading="Which loss is best?",
     caption="The training loss with the best test score, for each dataset and model with several losses.",
     inputs=("metrics",),
+    settings=("metric", "criterion"),
     unfolded=True,
 )
 def best_losses(sources: Sources) -> Table | None:
@@ -57,10 +58,12 @@ def best_losses(sources: Sources) -> Table | None:
     )
 
 
-def best_loss_text(sources: Sources) -> str:
-    """Return which losses have the lowest log-loss after TS, in one sentence; nothing if none compete."""
-    made = best_losses(sources)
-    return "" if made is None else _wins_by_family(made.frame, "ts", "After temperature scaling (TS)")
+def best_loss_text(frame: pd.DataFrame) -> str:
+    """Return which losses have the lowest log-loss after TS, in one sentence; nothing if none compete.
+
+    `frame` is that of `best_losses`.
+    """
+    return "" if frame.empty else _wins_by_family(frame, "ts", "After temperature scaling (TS)")
 
 
 def _best_loss(scores: pd.Series, stage: str, metric: str, criterion: str) -> Best:
@@ -99,6 +102,6 @@ def _best_column(stage: str, metric: str) -> Column:
 
 def _wins_by_family(frame: pd.DataFrame, stage: str, name: str) -> str:
     """Return in how many rows each family of losses has the lowest log-loss, the most frequent first."""
-    families = Counter(loss_family(loss) or "no loss" for loss in frame[f"{LEADING}_{stage}_loss"])
+    families = Counter(loss_family(loss) or "no loss" for loss in frame[f"{LEADING}_{stage}_loss"].fillna(""))
     counts = "; ".join(f"{family} on {count} of {len(frame)}" for family, count in families.most_common())
     return f"{name}, the lowest log-loss by dataset and model: {counts}."

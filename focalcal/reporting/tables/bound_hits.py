@@ -24,7 +24,7 @@ COLUMNS = (
     *DATASET_MODEL,
     Column("Training loss", "loss_name"),
     Column("Calibrator", "method_name"),
-    Column("Chosen by", "criterion"),
+    Column("Fitted by", "criterion"),
     Column("Parameter", "parameter"),
     number_column("edge_value", "Stopped at", format_short),
     Column("Boundary", "end"),

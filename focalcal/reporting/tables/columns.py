@@ -89,9 +89,9 @@ def finer_text(row: Row, name: str, *, signed: bool = False) -> str:
     return _as_difference(row[name], METRICS[row["_metric"]], signed=signed)
 
 
-def scaled_column(name: str, header: str, metric: Metric, *, signed: bool = False) -> Column:
+def scaled_column(name: str, header: str, metric: Metric, *, signed: bool = False, span: str = "") -> Column:
     """Return the column that shows one number of the frame on a metric's scale, as differences are shown."""
-    return Column(header, lambda row: _as_difference(row[name], metric, signed=signed), name)
+    return Column(header, lambda row: _as_difference(row[name], metric, signed=signed), name, span=span)
 
 
 def interval_text(metric: Metric, low: str, high: str, *, signed: bool = True) -> Callable[[Row], str]:
@@ -231,7 +231,7 @@ def is_fitted(method: str) -> bool:
 
 
 def criterion_name(criterion: str) -> str:
-    """Return what a fit was chosen by, for people; nothing where nothing was fitted."""
+    """Return what a calibrator was fitted by, for people; nothing where nothing was fitted."""
     if not criterion:
         return ""
     return METRICS[criterion].name if criterion in METRICS else f"{criterion} loss"

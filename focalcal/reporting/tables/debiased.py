@@ -5,6 +5,7 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.statistics.effects import root_interval
 from focalcal.reporting.tables.columns import DATASET_MODEL, LOSS, interval_text, number_column, scaled_column
 from focalcal.reporting.tables.table import Column, Table
 
@@ -15,6 +16,7 @@ from focalcal.reporting.tables.table import Column, Table
     heading="Is a model calibrated?",
     caption="Debiased calibration error of the confidence of each run, with an interval over test samples.",
     inputs=("runs", "diagnostics"),
+    settings=("confidence", "criterion"),
 )
 def debiased(sources: Sources) -> Table | None:
     """Return one row per run and shown calibrator."""
@@ -30,7 +32,8 @@ def debiased(sources: Sources) -> Table | None:
             "outcome": "miscalibrated" if low > 0 else "no error shown",
         }
         for record in records
-        for method, (value, low, high) in record["debiased_ece"].items()
+        for method, (value, square, error) in record["debiased_ece"].items()
+        for low, high in [root_interval(square, error, sources.confidence)]
     ]
     if not rows:
         return None
@@ -38,7 +41,7 @@ def debiased(sources: Sources) -> Table | None:
     unsigned = interval_text(metric, "interval_low", "interval_high", signed=False)
     criterion = METRICS[min(record["criterion"] for record in records)].name
     return Table(
-        title=f"{metric.label}, fits chosen by validation {criterion}",
+        title=f"{metric.label}, fitted by validation {criterion}",
         frame=pd.DataFrame(rows),
         columns=(
             *DATASET_MODEL,
@@ -47,8 +50,8 @@ def debiased(sources: Sources) -> Table | None:
             Column("Calibrator", "method"),
             number_column("samples_count", "Test samples"),
             scaled_column("debiased_value", metric.heading, metric),
-            Column("95 % interval", unsigned, "interval_low"),
-            Column("What follows", "outcome"),
+            Column(f"{sources.level} interval", unsigned, "interval_low"),
+            Column("Conclusion", "outcome"),
         ),
         group=("dataset", "model", "loss"),
         notes=(

@@ -2,8 +2,8 @@
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
+from focalcal.reporting.records.measurements import optimism_by_run
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.comparisons import optimism_by_run
 from focalcal.reporting.tables.columns import finer_column, number_column
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import MINUS
@@ -43,7 +43,7 @@ def optimism(sources: Sources) -> Table | None:
         ),
         columns=(
             Column("Calibrator", "method"),
-            Column("Chosen by", "criterion"),
+            Column("Fitted by", "criterion"),
             number_column("runs_count", "Runs"),
             finer_column("validation_mean", "Validation"),
             finer_column("test_mean", "Test"),

@@ -32,11 +32,12 @@ PSI_NOTE = "Ψ is applied if the loss has one known gamma; for cross-entropy it 
     heading="All settings at a glance",
     caption="Test scores as trained and after calibration, one row per dataset, model and training loss.",
     inputs=("metrics",),
+    settings=("metric", "criterion"),
 )
 def overview(sources: Sources) -> Table | None:
     """Return accuracy, then log-loss and the report's metric, as trained and after each shown calibrator.
 
-    Log-loss is that of the fit chosen by log-loss, the metric that of the fit chosen by the report's
+    Log-loss is that of calibrators fitted by log-loss, the metric that of those fitted by the report's
     criterion. Beside a binned error stands what TS would have if it were calibrated.
     """
     metrics = sources.metrics
@@ -95,7 +96,7 @@ def overview(sources: Sources) -> Table | None:
         notes=(
             f"Calibrators: {', '.join(METHODS[method].name for method in methods)}.",
             *(
-                f"{METRICS[name].label} is that of the fit chosen by validation {METRICS[criterion].name}."
+                f"{METRICS[name].label} is that of fits by validation {METRICS[criterion].name}."
                 for name, criterion in blocks.items()
             ),
             BRACKETS_NOTE,

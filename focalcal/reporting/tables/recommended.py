@@ -6,10 +6,11 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.calibration.recommend import LEAVE
+from focalcal.common.intervals import at_level
 from focalcal.reporting.products import table
 from focalcal.reporting.recommendation import failure_text, use_text
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.tables.columns import DATASET_MODEL, LOSS, interval_text, number_column
+from focalcal.reporting.tables.columns import DATASET_MODEL, LOSS, interval_text, number_column, scaled_column
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_label, loss_order
@@ -25,10 +26,10 @@ NOTES = (
         "is recommended if the samples are ten times as probable with it as without."
     ),
     (
-        "How sure: share of bootstrap resamples of the validation samples that lead to the same choice. A "
-        "low share means that several calibrators serve equally well."
+        "Selection stability: share of bootstrap resamples of the validation samples that lead to the same "
+        "choice. A low share means that several calibrators serve equally well."
     ),
-    "Change: test log-loss recommended minus as trained, as its 95 % bootstrap interval over test samples.",
+    "Change: test log-loss recommended minus as trained, with its interval over test samples.",
     (
         "To apply it: from focalcal.calibration import saved; "
         'calibrator = saved.load("results/recommended/DATASET/MODEL/LOSS/seedSEED.json"); '
@@ -45,6 +46,7 @@ NOTES = (
     caption="The recommended calibrator of each run, saved in results/recommended, with its gain on test "
     "data.",
     inputs=("runs", "recommended"),
+    settings=("confidence",),
 )
 def recommended(sources: Sources) -> Table | None:
     """Return one row per run."""
@@ -62,13 +64,15 @@ def recommended(sources: Sources) -> Table | None:
     nll, ece = METRICS["nll"], METRICS["ece"]
     return Table(
         title="The calibrator to use, by cross-validated log-loss",
-        frame=pd.DataFrame([_recommended_row(run, content["recommendation"]) for run, content in found]),
+        frame=pd.DataFrame(
+            [_recommended_row(run, content["recommendation"], sources.confidence) for run, content in found]
+        ),
         columns=(
             *DATASET_MODEL,
             LOSS,
             Column("Seed", "seed"),
             Column("Use", "use"),
-            number_column("share", "How sure", lambda share: f"{100 * share:.0f} %"),
+            number_column("share", "Selection stability", lambda share: f"{100 * share:.0f} %"),
             Column("Next best", "runner_up"),
             number_column(
                 "nll_before", "As trained", lambda value: format_number(value, 4), span=nll.heading
@@ -76,8 +80,9 @@ def recommended(sources: Sources) -> Table | None:
             number_column(
                 "nll_after", "Recommended", lambda value: format_number(value, 4), span=nll.heading
             ),
+            scaled_column("change", "Change", nll, signed=True, span=nll.heading),
             Column(
-                "Change, 95 % interval",
+                f"{sources.level} interval",
                 interval_text(nll, "change_low", "change_high"),
                 "change_low",
                 span=nll.heading,
@@ -94,7 +99,7 @@ def _percent(value: float) -> str:
     return format_number(100 * value, 2)
 
 
-def _recommended_row(run: Any, found: Any) -> dict[str, Any]:
+def _recommended_row(run: Any, found: Any, confidence: float) -> dict[str, Any]:
     by_method = {candidate["method"]: candidate for candidate in found["candidates"]}
     before, after = by_method[LEAVE]["test"], by_method[found["method"]]["test"]
     others = (candidate["method"] for candidate in found["candidates"])
@@ -107,8 +112,10 @@ def _recommended_row(run: Any, found: Any) -> dict[str, Any]:
         "runner_up": next((METHODS[name].label for name in others if name != found["method"]), ""),
         "nll_before": before["nll"],
         "nll_after": after["nll"],
-        "change_low": after["low"],
-        "change_high": after["high"],
+        "change": after["nll"] - before["nll"],
+        **dict(
+            zip(("change_low", "change_high"), at_level(after["low"], after["high"], confidence), strict=True)
+        ),
         "ece_before": before["ece"],
         "ece_after": after["ece"],
     }

@@ -8,12 +8,12 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.common.intervals import tails
 from focalcal.recovery.recover import COMPARED
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits
 from focalcal.reporting.records.published import load_c21_statements
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.tests import TAILS
 from focalcal.reporting.tables.columns import (
     DATASET_MODEL,
     interval_column,
@@ -57,9 +57,6 @@ SHARE = replace(METRICS["error"], decimals=1)
 ALL_DECIMALS = 15
 """Divergences are compared by all their digits."""
 NOT_APPLICABLE = "not applicable"
-INTERVAL_NOTE = (
-    "Mean over n seeds ± half-width of the 95 % interval of the mean (Student's t); none for one seed."
-)
 DIAGNOSIS_NOTE = (
     "Theorem 8 uses max q alone; Ψ compares max q with max Ψ(q). Both assume that the model is the risk "
     "minimiser. The true posterior, where known, shows what holds. Losses without one known gamma above 0 "
@@ -78,8 +75,9 @@ LOSS_GROUP = ("dataset", "model", "loss_id")
     order=70,
     heading="Distance to the true posterior",
     caption="Test error, divergence from the true class posterior and ECE of raw, temperature-scaled and "
-    "recovered predictions; mean over seeds with the 95 % interval of the mean (Student's t).",
+    "recovered predictions; mean over seeds with the {level} interval of the mean (Student's t).",
     inputs=("metrics", "runs", "data_records"),
+    settings=("confidence",),
 )
 def recovery_posterior(sources: Sources) -> Table | None:
     """Return test error, distance to the true posterior where it is known, and ECE, by prediction."""
@@ -91,7 +89,7 @@ def recovery_posterior(sources: Sources) -> Table | None:
     temperature = number_column("temperature_mean", "T", lambda value: format_number(value, 2))
     columns = (Column("Training samples", "training_samples"), Column("Prediction", "method"), temperature)
     title = "Distance of predictions to the true class posterior (C21 Fig. 3)"
-    return _distance_table(title, frame, columns, "posterior", "samples")
+    return _distance_table(sources, title, frame, columns, "posterior", "samples")
 
 
 @table(
@@ -101,6 +99,7 @@ def recovery_posterior(sources: Sources) -> Table | None:
     caption="Divergence and total variation between predictions and the labels that people gave to the same "
     "images.",
     inputs=("metrics", "runs"),
+    settings=("confidence",),
     when="human labels",
 )
 def recovery_human(sources: Sources) -> Table | None:
@@ -110,7 +109,7 @@ def recovery_human(sources: Sources) -> Table | None:
         return None
     frame, columns = frame.drop(columns="temperature_mean"), (Column("Prediction", "method"),)
     title = "Distance of predictions to human label distributions"
-    return _distance_table(title, frame, columns, "human", "images")
+    return _distance_table(sources, title, frame, columns, "human", "images")
 
 
 @table(
@@ -120,6 +119,7 @@ def recovery_human(sources: Sources) -> Table | None:
     caption="Standard is the model as trained, TS_FL divides its logits by a temperature fitted with focal "
     "loss, LS is training with label smoothing.",
     inputs=("metrics", "runs"),
+    settings=("confidence",),
 )
 def recovery_paradigms(sources: Sources) -> Table | None:
     """Return ECE-raw and ECE-Psi of every setting and paradigm, and their difference paired over seeds.
@@ -129,7 +129,9 @@ def recovery_paradigms(sources: Sources) -> Table | None:
     rows, settings = recovery_rows(sources.metrics), _run_settings(sources)
     if not settings:
         return None
-    frame = pd.concat([_paradigm_frame(paradigm, rows, settings) for paradigm in PARADIGMS])
+    frame = pd.concat(
+        [_paradigm_frame(paradigm, rows, settings, sources.confidence) for paradigm in PARADIGMS]
+    )
     bins = sources.metrics["metric"].str.extract(f"^{ECE_WITH_BINS}$", expand=False).dropna().astype(int)
     ece = METRICS["ece"]
     return Table(
@@ -150,7 +152,7 @@ def recovery_paradigms(sources: Sources) -> Table | None:
         ),
         group=("paradigm",),
         notes=(
-            INTERVAL_NOTE,
+            _interval_note(sources),
             f"ECE with {', '.join(map(str, sorted(set(bins))))} bins. A negative difference favours Ψ.",
             "C21 prints its calibration errors in figures only: shown is what its text says.",
         ),
@@ -164,13 +166,14 @@ def recovery_paradigms(sources: Sources) -> Table | None:
     caption="Share of test samples that Theorem 8 calls under- or overconfident from max q alone, that Ψ "
     "calls so, and that are so where the true posterior is known.",
     inputs=("metrics", "runs"),
+    settings=("confidence",),
 )
 def recovery_diagnosis(sources: Sources) -> Table | None:
     """Return the shares of under- and overconfident test samples of every setting."""
     settings = _run_settings(sources)
     if not settings:
         return None
-    intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE])
+    intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE], sources.confidence)
     frame = score_frame(intervals, settings, {name: ("none", "", name) for name in SHARES})
     frame = with_scores(frame, SHARES)
     if frame.empty:
@@ -187,7 +190,7 @@ def recovery_diagnosis(sources: Sources) -> Table | None:
             *(interval_column(name, header, SHARE, span=span) for name, (header, span) in SHARES.items()),
         ),
         group=("dataset", "model"),
-        notes=(INTERVAL_NOTE, DIAGNOSIS_NOTE),
+        notes=(_interval_note(sources), DIAGNOSIS_NOTE),
     )
 
 
@@ -213,7 +216,7 @@ def missing_reason(loss: str, method: str, mean: float = np.nan) -> str:
 
 def _prediction_frame(sources: Sources, truth: str) -> pd.DataFrame:
     """Return one row per setting and prediction: its distances to `truth`, the lowest divergence marked."""
-    intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE])
+    intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE], sources.confidence)
     rows = [
         (*setting, method, CRITERIA[method])
         for setting in _run_settings(sources)
@@ -231,17 +234,18 @@ def _prediction_frame(sources: Sources, truth: str) -> pd.DataFrame:
 
 
 def _paradigm_frame(
-    paradigm: str, rows: pd.DataFrame, settings: Sequence[tuple[str, str, str]]
+    paradigm: str, rows: pd.DataFrame, settings: Sequence[tuple[str, str, str]], confidence: float
 ) -> pd.DataFrame:
     """Return one row per setting of a paradigm."""
     before, after = PARADIGMS[paradigm]
     settings = [setting for setting in settings if is_smoothed(setting[2]) == (paradigm == "LS")]
-    intervals = seed_intervals(rows, [*SETTING, *SCORE])
+    intervals = seed_intervals(rows, [*SETTING, *SCORE], confidence)
     keys = {"error": (before, "error"), "ece_raw": (before, ECE), "ece_psi": (after, ECE)}
     fits = {key: (method, CRITERIA[method], metric) for key, (method, metric) in keys.items()}
     frame = score_frame(intervals, settings, fits)
     frame[ERROR_FIELDS] = _errors(intervals, [(*setting, before, CRITERIA[before]) for setting in settings])
-    frame = frame.join(_paired_differences(rows, before, after).add_prefix("difference_"), on=SETTING)
+    differences = _paired_differences(rows, before, after, confidence)
+    frame = frame.join(differences.add_prefix("difference_"), on=SETTING)
     frame["note"] = [
         missing_reason(loss, before, raw) or missing_reason(loss, after, psi)
         for loss, raw, psi in zip(frame["loss"], frame["ece_raw_mean"], frame["ece_psi_mean"], strict=True)
@@ -254,14 +258,14 @@ def _paradigm_frame(
     return _with_loss_labels(frame)
 
 
-def _paired_differences(rows: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
+def _paired_differences(rows: pd.DataFrame, before: str, after: str, confidence: float) -> pd.DataFrame:
     """Return the interval of ECE-Psi minus ECE-raw of each setting whose seeds all have both."""
     raw, psi = (
         rows_of_fits(rows, [(method, CRITERIA[method])], ECE).set_index(RUN)["value"]
         for method in (before, after)
     )
     differences = (psi.reindex(raw.index) - raw).reset_index()
-    return seed_intervals(differences, SETTING).dropna(subset="mean")
+    return seed_intervals(differences, SETTING, confidence).dropna(subset="mean")
 
 
 def _c21_statement(statements: pd.DataFrame, row: Row) -> tuple[str, str]:
@@ -298,8 +302,15 @@ def _with_loss_labels(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(loss=frame["loss"].map(loss_label))
 
 
+def _interval_note(sources: Sources) -> str:
+    return (
+        f"Mean over n seeds ± half-width of the {sources.level} interval of the mean (Student's t); none for "
+        "one seed."
+    )
+
+
 def _distance_table(
-    title: str, frame: pd.DataFrame, middle: tuple[Column, ...], truth: str, units: str
+    sources: Sources, title: str, frame: pd.DataFrame, middle: tuple[Column, ...], truth: str, units: str
 ) -> Table:
     """Return the table of a prediction frame, with its own columns in the middle."""
     error, ece = METRICS["error"], METRICS["ece"]
@@ -313,7 +324,10 @@ def _distance_table(
         interval_column("ece", ece.heading, ece, NOT_APPLICABLE),
         NOTE_COLUMN,
     )
-    notes = (INTERVAL_NOTE, f"KL in nats, averaged over test {units}. Lowest KL of each loss in bold.")
+    notes = (
+        _interval_note(sources),
+        f"KL in nats, averaged over test {units}. Lowest KL of each loss in bold.",
+    )
     return Table(title, frame, columns, LOSS_GROUP, notes)
 
 
@@ -323,8 +337,8 @@ def _run_settings(sources: Sources) -> list[tuple[str, str, str]]:
     return sorted(settings, key=lambda s: (natural_order(s[0]), natural_order(s[1]), loss_order(s[2])))
 
 
-def seed_intervals(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Return the mean of `value` over the seeds of each group, with its 95 % interval by Student's t.
+def seed_intervals(rows: pd.DataFrame, by: Sequence[str], confidence: float) -> pd.DataFrame:
+    """Return the mean of `value` over the seeds of each group, with its interval by Student's t.
 
     `rows` has one row per seed and `by` names the columns that make a group, which become the index. Columns:
     mean, half_width (NaN for a single seed), seeds.
@@ -334,6 +348,6 @@ def seed_intervals(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     mean = [np.mean(values) for values in groups.values()]
     deviation = [np.std(values, ddof=1) if len(values) > 1 else np.nan for values in groups.values()]
     seeds = np.array([len(values) for values in groups.values()], dtype=int)
-    half_width = stdtrit(seeds - 1, TAILS[1]) * np.array(deviation) / np.sqrt(seeds)
+    half_width = stdtrit(seeds - 1, tails(confidence)[1]) * np.array(deviation) / np.sqrt(seeds)
     table = pd.DataFrame({"mean": mean, "half_width": half_width, "seeds": seeds}, index)
     return table.astype({"mean": float, "seeds": "Int64"})

@@ -44,7 +44,7 @@ def scores(sources: Sources) -> Table | None:
             *DATASET_MODEL,
             LOSS,
             Column("Calibrator", lambda row: METHODS[row["method"]].label),
-            Column("Chosen by", lambda row: criterion_name(row["criterion"])),
+            Column("Fitted by", lambda row: criterion_name(row["criterion"])),
             Column("n", "seeds"),
             *(
                 score_column(name, metric.heading, metric, ranked=name in ranked)

@@ -1,4 +1,4 @@
-"""When does FTS pay? Its effect by family of training losses, by what it is measured and chosen by."""
+"""When does FTS pay? Its effect by family of training losses, by metric and by what it was fitted by."""
 
 from functools import partial
 
@@ -6,42 +6,43 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
+from focalcal.reporting.records.measurements import LEADING
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.statistics.effects import Effect, sample_comparisons
-from focalcal.reporting.statistics.families import FamilyEffect, family_effects
+from focalcal.reporting.statistics.effects import FAMILY, HEADLINE
 from focalcal.reporting.tables.columns import finer_column, finer_text, number_column, p_text
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS, format_number
 
-EFFECT_NOTES = (
+RULE_NOTES = (
     (
-        "A negative difference favours the first calibrator. It is the mean over settings (dataset, "
-        "model, loss) of the mean over seeds."
+        "A negative difference favours the first calibrator. It is the mean over networks (dataset, model "
+        "and training loss) of the mean over seeds."
     ),
     (
-        "Interval, z and p are about these networks: a bootstrap over test samples, plus the spread of "
-        "seeds where there are several. One run is enough. Networks of one dataset share its test "
-        "samples; their errors are taken as fully correlated, which can only widen the interval."
+        "Intervals and p are about these networks: a paired bootstrap over test samples, plus the spread of "
+        "seeds. Networks of one dataset share its test samples; their errors count as fully correlated. With "
+        "five datasets or more they are about a new dataset: Student's t over datasets."
     ),
     (
-        "New network: Student's t interval over settings, for another network of this kind; none for one "
-        "setting."
+        "The error rate of FTS against TS is divided among the training losses of an origin, then among the "
+        "networks of a loss; that of all other calibrators among them first (Bonferroni). The verdict is "
+        "lower or higher exactly where the interval excludes 0."
     ),
     (
-        "Clear: runs in which the difference is beyond chance over test samples, corrected for the number"
-        " of runs. If some are clearly lower and others clearly higher, the verdict is 'depends on the "
-        "network'."
+        "'on average' and 'depends on the network': single networks differ in both directions. 'no "
+        "difference shown' leaves open what lies in the interval."
     ),
+)
+"""How every effect is judged."""
+NOTES = (
+    *RULE_NOTES,
     (
-        "Holm's correction covers the losses of one origin, metric and criterion. z has no largest value,"
-        " so every row could have decided; 'no difference shown' leaves open what lies in the interval."
-    ),
-    (
-        "Best: the calibrator with the lowest mean log-loss in these runs among those chosen by the same "
+        "Best: the calibrator with the lowest mean log-loss in these runs among those fitted by the same "
         "criterion. It is picked by the numbers it is judged by, so its advantage is a little too large."
     ),
-    ("Intervals of ECE remove the bias of binned errors, so they need not be centred at the difference."),
+    "Intervals of ECE remove the bias of binned errors, so they need not be centred at the difference.",
 )
+GROUP = ["origin", "metric", "criterion"]
 
 
 @table(
@@ -49,80 +50,92 @@ EFFECT_NOTES = (
     order=20,
     heading="When does FTS pay?",
     caption="Focal temperature scaling against temperature scaling, and the best calibrator against both, by "
-    "training loss, by what is measured and by what the parameters were chosen by.",
-    inputs=("runs", "diagnostics"),
+    "training loss, by what is measured and by what the parameters were fitted by.",
+    inputs=("effects",),
+    settings=("confidence",),
 )
 def when_fts_pays(sources: Sources) -> Table | None:
     """Return one row per origin, metric, criterion and family of losses; None if no run has both."""
-    found = family_effects(sample_comparisons(sources.diagnostics), sources.runs)
-    if not found:
+    effects = sources.effects[sources.effects["scope"] == FAMILY]
+    groups = {key: rows for key, rows in effects.groupby([*GROUP, "family"], sort=False)}  # noqa: C416
+    rows = [_row(key, here, groups[key[0], LEADING, *key[2:]]) for key, here in groups.items()]
+    rows = [row for row in rows if row]
+    if not rows:
         return None
+    interval = f"{sources.level} interval"
     return Table(
         title=f"FTS {MINUS} TS on test data by training loss",
-        frame=pd.DataFrame([_effect_row(one) for one in found]),
+        frame=pd.DataFrame(rows),
         columns=(
-            Column("Networks", "origin", merge=True),
+            Column("Origin", "origin", merge=True),
             Column("Measured by", "metric_name", merge=True),
-            Column("Chosen by", "criterion_name", merge=True),
+            Column("Fitted by", "criterion_name", merge=True),
             Column("Training loss", "family"),
-            number_column("settings_count", "Sets"),
+            number_column("networks_count", "Networks"),
             number_column("runs_count", "Runs"),
             finer_column("difference_mean", f"FTS {MINUS} TS", signed=True),
-            Column("95 % interval", lambda row: _bounds(row, "interval"), "interval_low"),
+            Column(interval, lambda row: _bounds(row, "interval"), "interval_low"),
             number_column("z_value", "z", partial(format_number, decimals=1)),
-            number_column("holm_value", "p (Holm)", p_text),
-            Column("Lower / equal / higher", "{wins}/{ties}/{losses}".format_map, "wins"),
-            Column("Clear: lower / higher", "{clear_wins}/{clear_losses}".format_map, "clear_wins"),
-            Column("New network, 95 %", lambda row: _bounds(row, "new"), "new_low"),
+            number_column("adjusted_p", "p, corrected", p_text),
+            Column("Runs lower / equal / higher", "{wins}/{ties}/{losses}".format_map, "wins"),
+            Column(
+                "Networks lower / higher", "{networks_lower}/{networks_higher}".format_map, "networks_lower"
+            ),
             Column("Verdict on FTS", "verdict"),
             Column("Best", "best_name"),
-            finer_column("best_ts_difference", f"Best {MINUS} TS", signed=True),
-            Column("95 % interval", lambda row: _bounds(row, "best_ts"), "best_ts_low"),
-            finer_column("best_fts_difference", f"Best {MINUS} FTS", signed=True),
-            Column("95 % interval", lambda row: _bounds(row, "best_fts"), "best_fts_low"),
+            finer_column("best_ts_estimate", f"Best {MINUS} TS", signed=True),
+            Column(interval, lambda row: _bounds(row, "best_ts"), "best_ts_low"),
+            finer_column("best_fts_estimate", f"Best {MINUS} FTS", signed=True),
+            Column(interval, lambda row: _bounds(row, "best_fts"), "best_fts_low"),
         ),
-        group=("origin", "metric", "criterion"),
-        notes=EFFECT_NOTES,
+        group=tuple(GROUP),
+        notes=NOTES,
     )
 
 
-def _effect_row(found: FamilyEffect) -> dict:
-    effect = found.effect
+def best_method(rows: pd.DataFrame) -> str:
+    """Return the calibrator with the lowest mean log-loss; the first in the catalogue wins a tie.
+
+    `rows` are effects by log-loss on one group of networks. A calibrator counts if every run has it.
+    """
+    against_ts = rows[rows["against"] == HEADLINE[1]]
+    headline = against_ts[against_ts["method"] == HEADLINE[0]].iloc[0]
+    everywhere = against_ts[against_ts["runs"] == headline["runs"]]
+    scores = {HEADLINE[1]: headline["against_value"], **everywhere.set_index("method")["value"]}
+    return min(scores, key=lambda method: (scores[method], list(METHODS).index(method)))
+
+
+def _row(key: tuple[str, ...], rows: pd.DataFrame, by_log_loss: pd.DataFrame) -> dict:
+    """Return the row of one group, given its effects by one metric and by log-loss; {} without FTS or TS."""
+    effects = rows.set_index(["method", "against"])
+    if HEADLINE not in effects.index:
+        return {}
+    (origin, metric, criterion, family), found = key, effects.loc[HEADLINE]
+    best = best_method(by_log_loss)
     row = {
-        "origin": found.origin,
-        "metric": found.metric,
-        "metric_name": METRICS[found.metric].heading,
-        "_metric": found.metric,
-        "criterion": found.criterion,
-        "criterion_name": METRICS[found.criterion].name,
-        "family": found.family,
-        "settings_count": effect.settings,
-        "runs_count": effect.runs,
-        "difference_mean": effect.difference,
-        "interval_low": effect.interval.low,
-        "interval_high": effect.interval.high,
-        "z_value": effect.z,
-        "p_value": effect.p_value,
-        "holm_value": effect.adjusted_p,
-        **{name: getattr(effect, name) for name in ("wins", "ties", "losses", "clear_wins", "clear_losses")},
-        "new_low": effect.new_interval and effect.new_interval.low,
-        "new_high": effect.new_interval and effect.new_interval.high,
-        "verdict": effect.verdict,
-        "best": found.best,
-        "best_name": METHODS[found.best].label,
+        "origin": origin,
+        "metric": metric,
+        "metric_name": METRICS[metric].heading,
+        "_metric": metric,
+        "criterion": criterion,
+        "criterion_name": METRICS[criterion].name,
+        "family": family,
+        "networks_count": found["networks"],
+        "runs_count": found["runs"],
+        "difference_mean": found["estimate"],
+        "interval_low": found["low"],
+        "interval_high": found["high"],
+        "z_value": found["z"],
+        **{name: found[name] for name in ("p_value", "adjusted_p", "wins", "ties", "losses")},
+        **{name: found[name] for name in ("networks_lower", "networks_higher", "verdict")},
+        "best": best,
+        "best_name": METHODS[best].label,
     }
-    for other in ("ts", "fts"):
-        row |= _other_effect(f"best_{other}", found.best_effects.get(other))
+    for other in reversed(HEADLINE):
+        known = (best, other) in effects.index
+        for name in ("estimate", "low", "high", "verdict"):
+            row[f"best_{other}_{name}"] = effects.loc[(best, other), name] if known else None
     return row
-
-
-def _other_effect(key: str, effect: Effect | None) -> dict:
-    return {
-        f"{key}_difference": effect and effect.difference,
-        f"{key}_low": effect and effect.interval.low,
-        f"{key}_high": effect and effect.interval.high,
-        f"{key}_z": effect and effect.z,
-    }
 
 
 def _bounds(row: Row, key: str) -> str:

@@ -13,13 +13,18 @@ from focalcal.calibration.search import boundaries_hit
 from focalcal.config.grid import build_grid
 from focalcal.reporting.claims.ledger import RUNS, load_claims
 from focalcal.reporting.products import Layout
-from focalcal.reporting.records.aggregate import RUN_COLUMNS
+from focalcal.reporting.records.collect import RUN_COLUMNS, write_comparisons, write_effects
 from focalcal.reporting.records.measurements import COLUMNS
 from tests.project import ROOT, merged_config
 from tests.unit.reporting.made_recommendation import made_recommendation
 from workflow_scripts import claims, experiment_checks, products, report
 
-SETTINGS = {"metric": "ece", "criterion": "ece", "reliability_methods": ["none", "ts", "fts"]}
+SETTINGS = {
+    "metric": "ece",
+    "criterion": "ece",
+    "confidence": 0.95,
+    "reliability_methods": ["none", "ts", "fts"],
+}
 FITS = (("none", ""), *itertools.product(("ts", "fts"), ("nll", "ece", "adaece")))
 GAMMAS = np.array([0.0, -0.5, 0.5, 1.0])
 TEMPERATURES = np.linspace(0.25, 4.0, 16)
@@ -62,6 +67,13 @@ class MadeResults:
                 status = "diverged" if run.path in self.failed else "ok"
                 identity = [run.dataset, run.model, run.loss, run.seed, 3, status, "cpu", 1.5, "abc", ""]
                 writer.writerow([*identity, "", "", 0.01, 15, 10, "0.01 5 0.01", "-0.5 1"])
+        records = {run: {"status": "diverged" if run.path in self.failed else "ok"} for run in self.grid}
+        tables = self.results / "tables"
+        write_effects(
+            write_comparisons(records, self.results, tables / "comparisons.csv"),
+            self.grid,
+            tables / "effects.csv",
+        )
         for dataset in self.grid.datasets:
             record = {
                 "dataset": dataset,
@@ -197,7 +209,7 @@ class MadeResults:
             "run": run,
             "bins": BINS,
             "samples": int(count.sum()),
-            "fits": [{**fit, **bins, "debiased_ece": [0.02, 0.0, 0.03]} for fit in fits],
+            "fits": [{**fit, **bins, "debiased_ece": [0.02, 0.0004, 0.0001]} for fit in fits],
             "curve": {
                 "temperatures": grid_temperatures.tolist(),
                 "ece": self.rng.uniform(0.01, 0.3, 9).tolist(),
@@ -215,8 +227,6 @@ class MadeResults:
             "value": 0.03 + difference,
             "against_value": 0.03,
             "difference": difference,
-            "low": difference - 0.01,
-            "high": difference + 0.01,
             "error": 0.005,
             "z": difference / 0.005,
         }

@@ -4,12 +4,15 @@ import csv
 import io
 from pathlib import Path
 
+import pandas as pd
+
 from focalcal.reporting.products import PRODUCTS
-from focalcal.reporting.records.measurements import load_metrics
+from focalcal.reporting.records.measurements import COMPARISON_COLUMNS, RUN, load_metrics
 from focalcal.reporting.records.sources import Sources
+from focalcal.reporting.statistics.effects import effects_of
 from focalcal.reporting.tables import table
 
-SETTINGS = {"metric": "ece", "criterion": "ece"}
+SETTINGS = {"metric": "ece", "criterion": "ece", "confidence": 0.95}
 HEADER = "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value"
 
 
@@ -51,3 +54,38 @@ def bold(made):
 def csv_rows(made):
     """Return the rows of the CSV as dicts of texts."""
     return list(csv.DictReader(io.StringIO(table.to_csv(made))))
+
+
+def compared(model, difference, error, *, loss="ce", seed=1, dataset="d", **names):
+    """Return a run's comparison of FTS with TS by log-loss, or of what `names` say."""
+    base = {"method": "fts", "against": "ts", "criterion": "nll", "metric": "nll"} | names
+    return {
+        "dataset": dataset,
+        "model": model,
+        "loss": loss,
+        "seed": str(seed),
+        **base,
+        "value": 0.5 + difference,
+        "against_value": 0.5,
+        "difference": difference,
+        "error": error,
+        "z": difference / error if error else 0.0,
+    }
+
+
+def both_ways(*arguments, **names):
+    """Return the comparisons of FTS with TS and of TS with FTS."""
+    first = compared(*arguments, **names)
+    second = {**first, "method": "ts", "against": "fts", "value": 0.5, "against_value": first["value"]}
+    return [first, second | {"difference": -first["difference"], "z": -first["z"]}]
+
+
+def effects_frame(rows, confidence=0.95, imported="yes", published=""):
+    """Return the effects of comparisons; `published` is one collection for all runs or one of each run."""
+    keys = list(dict.fromkeys(tuple(row[key] for key in RUN) for row in rows))
+    collections = [published] * len(keys) if isinstance(published, str) else published
+    runs = [
+        dict(zip(RUN, key, strict=True)) | {"imported": imported, "published": collection}
+        for key, collection in zip(keys, collections, strict=True)
+    ]
+    return effects_of(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), runs, confidence)

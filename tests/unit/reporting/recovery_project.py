@@ -63,7 +63,7 @@ def _write_run(results, data, dataset, loss, seed, noise):
     return recovery.recover(RunLogits(*splits), run, {"fits": fits}, 10, human)
 
 
-def aggregate_project(results):
+def collect_project(results):
     """Write the tables of all runs: metrics.csv and runs.csv."""
     rows, runs = [], []
     for path in sorted(results.glob("recovery/**/recovery.json")):

@@ -9,7 +9,7 @@ from focalcal.calibration.catalogue import METRICS
 from focalcal.common.declarations import Declaration, read_declarations
 from focalcal.reporting import products
 from focalcal.reporting.products import PRODUCTS, SUFFIXES
-from focalcal.reporting.records.measurements import COLUMNS
+from focalcal.reporting.records.measurements import COLUMNS, EFFECT_COLUMNS
 from focalcal.reporting.records.sources import Sources, UndeclaredInputError
 from focalcal.reporting.write import build_products
 from tests.unit.reporting.made_recommendation import made_recommendation
@@ -20,7 +20,7 @@ TABLES = [entry for entry in PRODUCTS if entry.kind == "table"]
 
 
 def declare(tmp_path, **facts):
-    return products._product("table", Declaration("mine", tmp_path / "mine.py", FACTS | facts))
+    return products._product("table", Declaration("mine", tmp_path / "mine.py", FACTS | facts), {})
 
 
 def test_a_declaration_gives_a_product(tmp_path):
@@ -42,7 +42,7 @@ def test_a_wrong_key_is_an_error_that_names_the_module(tmp_path):
     [
         ("inputs", ("metric",), "metrics, runs"),
         ("scope", "model", "all, dataset and model"),
-        ("section", "x", "answer, scores, tests"),
+        ("section", "x", "answer, scores, losses"),
     ],
 )
 def test_an_unknown_value_is_an_error_that_names_the_module(tmp_path, fact, value, allowed):
@@ -61,7 +61,7 @@ def test_reading_an_undeclared_input_is_an_error(tmp_path):
     overview = product("overview")
     sources = Sources(tmp_path, SETTINGS).of(overview)
     with pytest.raises(
-        UndeclaredInputError, match=r"overview\.py: overview reads 'runs', which its declaration"
+        UndeclaredInputError, match=r"overview\.py: overview reads 'runs', which is not among the inputs of"
     ):
         _ = sources.runs
 
@@ -71,6 +71,26 @@ def test_what_one_product_has_read_another_must_declare(tmp_path):
     assert everything.of(product("bound_hits")).runs == []
     with pytest.raises(UndeclaredInputError, match="overview reads 'runs'"):
         _ = everything.of(product("overview")).runs
+
+
+def test_reading_an_undeclared_setting_is_an_error(tmp_path):
+    with pytest.raises(UndeclaredInputError, match="scores reads 'metric', which is not among the settings"):
+        _ = Sources(tmp_path, SETTINGS).of(product("scores")).metric
+
+
+def test_a_view_shares_what_its_table_declares():
+    table, chart = product("arena"), product("calibrators_ranked", "chart")
+    for name in ("section", "inputs", "settings", "when", "scope"):
+        assert getattr(chart, name) == getattr(table, name)
+    assert chart.modules == [chart.module, table.module]
+    assert "{level}" in chart.caption
+    assert " 90 % intervals " in chart.worded(0.9).caption
+
+
+def test_a_view_of_no_table_is_an_error(tmp_path):
+    facts = {"of": "nothing", "order": 1, "heading": "H", "caption": "C"}
+    with pytest.raises(ValueError, match=r"charts/mine\.py: mine shows 'nothing', which is no table"):
+        products._product("chart", Declaration("mine", tmp_path / "mine.py", facts), {})
 
 
 def test_a_table_that_nothing_declares_is_an_error(tmp_path):
@@ -85,6 +105,7 @@ def results(tmp_path):
     scores = [(*run, "none", "", 0.0, 1.0, "test", metric, 0.5) for metric in METRICS]
     (tmp_path / "tables").mkdir()
     pd.DataFrame(scores, columns=list(COLUMNS)).to_csv(tmp_path / "tables" / "metrics.csv", index=False)
+    (tmp_path / "tables" / "effects.csv").write_text(",".join(EFFECT_COLUMNS) + "\n")
     (tmp_path / "tables" / "runs.csv").write_text(
         "dataset,model,loss,seed,imported,status\ndigits,mlp,ce,1,,ok\n"
     )

@@ -10,7 +10,7 @@ from focalcal.reporting.claims.evidence import Claim, Evidence, MissingEvidence
 from focalcal.reporting.claims.ledger import judge, load_claims
 from focalcal.reporting.claims.settings import Setting
 from focalcal.reporting.write import build_products
-from tests.unit.reporting.recovery_project import aggregate_project, write_project
+from tests.unit.reporting.recovery_project import collect_project, write_project
 
 CHECKS = "results/tables/experiment_checks.csv"
 TABLE = "results/tables/recovery_paradigms.csv"
@@ -259,9 +259,9 @@ def test_rows_of_runs_outside_the_setting_decide_nothing(tmp_path, epochs, reaso
 def test_the_ledger_judges_c21_on_exact_minimisers(tmp_path):
     results = tmp_path / "results"
     write_project(results, ["ce", "focal-1", "focal-5"])
-    aggregate_project(results)
+    collect_project(results)
     names = ["recovery_posterior", "recovery_paradigms", "recovery_diagnosis"]
-    build_products(results, names, "table", {})
+    build_products(results, names, "table", {"confidence": 0.95})
     tables = results / "tables"
     claims = [claim for claim in load_claims() if "/recovery_" in claim.table]
     assert len(claims) == 32

@@ -19,9 +19,15 @@ from focalcal.reporting.figures import (
 )
 from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
+from tests.unit.reporting.made_sources import compared, effects_frame
 
 LOSSES = ["focal-7", "ce", "flsd-53", "focal-1", "adafocal", "focal-3", "my-own"]
-SETTINGS = {"metric": "ece", "criterion": "ece", "reliability_methods": ["none", "ts", "psi"]}
+SETTINGS = {
+    "metric": "ece",
+    "criterion": "ece",
+    "confidence": 0.95,
+    "reliability_methods": ["none", "ts", "psi"],
+}
 COLUMNS = ["loss", "seed", "method", "criterion", "gamma", "temperature", "split", "metric", "value"]
 
 
@@ -200,29 +206,23 @@ def test_optimism_is_the_test_score_less_the_validation_score(tmp_path):
     expected = [2 - np.sqrt(2), 2 + np.sqrt(2)]
     assert any(np.allclose(_ends(line), expected) for line in axis.lines)
     assert axis.get_xlabel() == "ECE, test − validation (points)"  # noqa: RUF001
-    assert axis.get_title("left") == "selected by ECE, 2 runs"
+    assert axis.get_title("left") == "fitted by ECE, 2 runs"
 
 
-def test_too_few_blocks_are_told_in_the_figure(tmp_path):
-    figure = draw(ranking.critical_difference, sources_of(tmp_path, metrics=score_rows()[:0]))
-    assert "Too little to rank" in figure.axes[0].texts[0].get_text()
-
-
-def test_critical_difference_ranks_calibrators_over_every_setting(tmp_path):
-    other = metric_rows(("brier", "1", "none", "", 0.0, 1.0, "test", "ece", 0.1), dataset="e")
-    metrics = pd.concat([score_rows(), score_rows().assign(dataset="e")])
-    figure = draw(ranking.critical_difference, sources_of(tmp_path, metrics=metrics))
+def test_critical_difference_ranks_calibrators_over_datasets(tmp_path):
+    rows = []
+    for dataset in "de":
+        for method, size in (("fts", -0.1), ("none", 0.3), *([("vs", -0.3)] if dataset == "d" else [])):
+            rows.append(compared("m", size, 0.01, method=method, dataset=dataset))
+    frame = effects_frame(rows, imported="")
+    figure = draw(ranking.critical_difference, sources_of(tmp_path, effects=frame))
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts[0] == "4 settings on d, e"
-    # FTS is best in each of them, then TS.
-    assert texts[-3:] == ["FTS (1.00)", "TS (2.00)", "as trained (3.00)"]
-    logs = metrics.assign(metric="nll", criterion=metrics["criterion"].replace("ece", "nll"))
-    settings = {"metric": "nll", "criterion": "nll"}
-    figure = draw(ranking.critical_difference, Sources(tmp_path, settings, cache={"metrics": logs}))
-    assert figure.axes[0].texts[1].get_text().startswith("average rank by test log-loss, 1 is best; ")
-    # A setting without TS and FTS leaves one calibrator to rank.
-    metrics = pd.concat([metrics, other])
-    figure = draw(ranking.critical_difference, sources_of(tmp_path, metrics=metrics))
+    assert texts[0] == "2 datasets"
+    assert texts[1].startswith("average rank by test log-loss, 1 is best; ")
+    assert {"FTS (1.00)", "TS (2.00)", "as trained (3.00)"} <= set(texts)
+    assert texts[-1] == "Not ranked, since not every network has it: VS"
+    one = effects_frame([row for row in rows if row["dataset"] == "d"], imported="")
+    figure = draw(ranking.critical_difference, sources_of(tmp_path, effects=one))
     assert "Too little to rank" in figure.axes[0].texts[0].get_text()
 
 
@@ -248,8 +248,8 @@ def test_errors_of_different_runs_do_not_cancel():
 
 def test_band_counts_the_samples_of_one_run():
     run = {"count": [100], "confidence": [0.5], "accuracy": [0.5]}
-    low, high = reliability.accuracy_band(reliability.pool([run]))
-    low_of_four, high_of_four = reliability.accuracy_band(reliability.pool([run] * 4))
+    low, high = reliability.accuracy_band(reliability.pool([run]), 0.95)
+    low_of_four, high_of_four = reliability.accuracy_band(reliability.pool([run] * 4), 0.95)
     assert (low_of_four, high_of_four) == (low, high)
     # 1.96 standard errors of a binomial proportion of 100 samples are 0.098.
     assert high[0] - low[0] == pytest.approx(2 * 0.098, abs=0.02)
@@ -257,7 +257,7 @@ def test_band_counts_the_samples_of_one_run():
 
 def test_band_of_an_empty_bin_is_missing():
     pooled = reliability.pool([{"count": [0, 5], "confidence": [None, 0.7], "accuracy": [None, 1.0]}])
-    low, high = reliability.accuracy_band(pooled)
+    low, high = reliability.accuracy_band(pooled, 0.95)
     assert np.isnan(low[0])
     assert np.isnan(high[0])
     assert (low[1], high[1]) == (1.0, 1.0)

@@ -187,10 +187,10 @@ def test_a_product_may_read_only_what_it_declares(tmp_path):
         "dataset,model,loss,seed,status\na,b,ce,1,ok\na,b,ce,2,diverged\nc,d,ce,1,ok\n"
     )
     sources = Sources(tmp_path, {"metric": "ece", "criterion": "nll"})
-    declared = sources.of(replace(FIGURE, inputs=("runs",)))
+    declared = sources.of(replace(FIGURE, inputs=("runs",), settings=("metric", "criterion")))
     assert [run["path"] for run in declared.runs] == ["a/b/ce/seed1", "c/d/ce/seed1"]
     # What one product has read is still closed to another one.
-    with pytest.raises(UndeclaredInputError, match="curve reads 'runs', which its declaration does not name"):
+    with pytest.raises(UndeclaredInputError, match="curve reads 'runs', which is not among the inputs"):
         _ = sources.of(FIGURE).runs
     assert [run["path"] for run in Sources(tmp_path, {}, "c/d").runs] == ["c/d/ce/seed1"]
     assert (declared.metric, declared.criterion) == ("ece", "nll")

@@ -52,7 +52,7 @@ def test_the_table_says_for_each_run_what_to_use_and_how_sure_that_is(sources):
     assert (first["nll_before"], first["nll_after"]) == (0.6, 0.5)
     text = to_markdown(made)
     assert "| 84 % |" in text
-    assert f"0.6000 | 0.5000 | {MINUS}0.12000 to {MINUS}0.08000 | 5.00 | 4.00 |" in text
+    assert f"0.6000 | 0.5000 | {MINUS}0.10000 | {MINUS}0.12000 to {MINUS}0.08000 | 5.00 | 4.00 |" in text
     assert "calibrator.predict_proba(logits)" in text.replace("\\", "")
 
 
@@ -106,7 +106,7 @@ def test_leaving_the_model_as_it_is_changes_nothing():
     found = made_recommendation({}, "none")["recommendation"]
     assert change_text(found) == ""
     assert "interval" not in summary_text(found, "mine.json")
-    assert advice_text("mine", found, "mine.json")["use"] == "Leave it as it is."
+    assert advice_text("mine", found, "mine.json", 0.95)["use"] == "Leave it as it is."
 
 
 def test_what_speaks_against_relying_on_it():
@@ -158,7 +158,7 @@ def test_a_choice_that_is_worse_than_the_model_as_trained_is_a_failure_and_no_ad
     assert cause in failure_text(failed)
     assert summary_text(failed, "mine.json").startswith("Failure: On the test samples temperature scaling")
     assert "Recommendation:" not in summary_text(failed, "mine.json")
-    assert advice_text("mine", failed, "mine.json")["change"] == ""
+    assert advice_text("mine", failed, "mine.json", 0.95)["change"] == ""
 
 
 @pytest.fixture

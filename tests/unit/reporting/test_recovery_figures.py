@@ -12,7 +12,7 @@ from focalcal.reporting.figures.style import house_style
 from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.write import build_products
-from tests.unit.reporting.recovery_project import SIZES, aggregate_project, write_project
+from tests.unit.reporting.recovery_project import SIZES, collect_project, write_project
 
 LOSSES = ["ce", "focal-1", "focal-5", "focal-1+ls-0.1", "flsd-53"]
 SETTINGS = {"metric": "ece", "criterion": "ece"}
@@ -28,7 +28,7 @@ def results(tmp_path_factory):
     # Noise grows as the training set shrinks, so that Psi is worse than TS where there are few samples.
     for train, noise in ((10, 1.5), (90, 0.01)):
         write_project(folder, ["ce", "focal-5"], dataset=f"gauss-3-{train}", train=train, noise=noise)
-    aggregate_project(folder)
+    collect_project(folder)
     return folder
 
 

@@ -36,7 +36,7 @@ def test_a_spec_that_is_not_a_json_object_ends_in_one_line_and_exit_code_2(capsy
     assert message.count("\n") == 1
 
 
-@pytest.mark.parametrize("rule", ["plan", "aggregate", "report"])
+@pytest.mark.parametrize("rule", ["plan", "collect", "report"])
 def test_specs_that_grow_with_the_runs_go_through_standard_input(rule):
     rules = "".join(path.read_text("utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
     body = re.search(rf"^rule {rule}:\n(.*?)(?=^\S)", rules, re.MULTILINE | re.DOTALL)[1]

@@ -1,18 +1,26 @@
-"""One tidy table from all runs, and the refusal of runs that do not belong to this configuration or code."""
+"""Four tidy tables from all runs: runs, metrics, comparisons and effects.
+
+Runs that do not belong to this configuration or code are refused.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.checksums import outdated
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
-from focalcal.common.io import atomic_output, read_json, refusing_damage
+from focalcal.common.io import atomic_output, read_json, refusing_damage, write_text
 from focalcal.config.grid import Grid, Run
 from focalcal.config.provenance import code_digests
+from focalcal.reporting.products import INPUTS
+from focalcal.reporting.records.measurements import COMPARISON_COLUMNS
+from focalcal.reporting.statistics.effects import effects_of
 from focalcal.training.catalogue import loss_file
 from focalcal.training.models.catalogue import model_file
 
@@ -113,6 +121,34 @@ def write_runs(grid: Grid, records: Records, path: Path) -> None:
         }
         rows.append({name: found.get(name) for name in RUN_COLUMNS})
     write_rows(path, rows, RUN_COLUMNS)
+
+
+def write_comparisons(records: Records, results: Path, path: Path) -> pd.DataFrame:
+    """Write and return each succeeded run's comparisons of calibrators over its test samples."""
+    rows = []
+    for run, content in records.items():
+        if content["status"] == "ok":
+            found = read_json(results / diagnostics_file(run.path))["comparisons"]
+            identity = {**run.spec, "seed": str(run.seed)}
+            rows += [identity | {name: row[name] for name in COMPARISON_COLUMNS[4:]} for row in found]
+    frame = pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
+    write_text(path, frame.to_csv(index=False, lineterminator="\n"))
+    return frame
+
+
+def write_effects(comparisons: pd.DataFrame, grid: Grid, path: Path) -> None:
+    """Write the effects of all comparisons, at the level of the configuration."""
+    runs = [
+        {**run.spec, "seed": str(run.seed), "imported": run.imported, "published": run.published}
+        for run in grid
+    ]
+    effects = effects_of(comparisons, runs, grid.report_settings("confidence")["confidence"])
+    write_text(path, effects.to_csv(index=False, lineterminator="\n"))
+
+
+def diagnostics_file(run: str) -> str:
+    """Return the diagnostics of the run with this path, relative to the results folder."""
+    return INPUTS["diagnostics"].removeprefix("results/").format(run=run)
 
 
 def _metric_lines(path: Path) -> list[str]:

@@ -11,9 +11,10 @@ from focalcal.common.errors import UserError
 from focalcal.common.io import write_json, write_text
 from focalcal.config.grid import build_grid
 from focalcal.config.provenance import ROOT, made_by
-from focalcal.reporting.records import aggregate
+from focalcal.reporting.records import collect
 from tests.project import merged_config
-from workflow_scripts import aggregate as entry_point
+from tests.unit.reporting.made_sources import compared
+from workflow_scripts import collect as entry_point
 
 TRAINED, IMPORTED = "gauss-3/mlp/ce/seed1", "own/net/focal-3/seed5"
 PAIRS = {TRAINED: "gauss-3/mlp", IMPORTED: "own/net"}
@@ -31,7 +32,7 @@ MODULES = {
 
 
 class Finished:
-    """The records and tables that a trained and an imported run leave, as far as they are aggregated."""
+    """The records and tables that a trained and an imported run leave, as far as they are collected."""
 
     def __init__(self, folder):
         logits = folder / "mine.npz"
@@ -66,6 +67,8 @@ class Finished:
             if rule == "train":
                 record["final"] = {"train_error": 0.25}
             write_json(self.path(PAIRS[run.path] if rule == "recover" else run.path, rule), record)
+        found = compared("any", -0.03, 0.01)
+        write_json(self.results / collect.diagnostics_file(run.path), {"comparisons": [found]})
         for stage, where in (("calibration", run.path), ("recovery", PAIRS[run.path])):
             identity = [run.dataset, run.model, run.loss, str(run.seed)]
             row = ",".join([*identity, stage, "", "", "", "test", "ece", "0.1"])
@@ -81,7 +84,7 @@ class Finished:
 
     def refusal(self):
         with pytest.raises(UserError) as caught:
-            aggregate.read_records(self.grid, self.results)
+            collect.read_records(self.grid, self.results)
         return str(caught.value)
 
 
@@ -90,22 +93,32 @@ def finished(tmp_path):
     return Finished(tmp_path)
 
 
-def test_what_belongs_together_becomes_one_table(finished, tmp_path):
+def test_what_belongs_together_becomes_four_tables(finished):
     entry_point.main(
         [
             *("--spec", json.dumps(finished.grid.runs_spec()), "--results", str(finished.results)),
-            *("--metrics", str(tmp_path / "metrics.csv"), "--runs", str(tmp_path / "runs.csv")),
         ]
     )
-    rows = [line.split(",") for line in (tmp_path / "metrics.csv").read_text("utf-8").splitlines()]
+    tables = finished.results / "tables"
+    rows = [line.split(",") for line in (tables / "metrics.csv").read_text("utf-8").splitlines()]
     assert rows[0] == list(COLUMNS)
     assert [row[0] for row in rows[1:]] == ["gauss-3", "gauss-3", "own", "own"]
     assert [row[4] for row in rows[1:]] == ["calibration", "recovery"] * 2
-    trained, imported = read_rows(tmp_path / "runs.csv")
+    trained, imported = read_rows(tables / "runs.csv")
     assert (trained["imported"], trained["train_error"], trained["epochs"]) == ("", "0.25", "40")
     assert (imported["imported"], imported["train_error"], imported["epochs"]) == ("yes", "", "")
     assert (trained["bins"], trained["recovery_bins"]) == ("15", "10")
     assert trained["temperature_grid"] == "0.01 5 0.01"
+    compared_runs = read_rows(tables / "comparisons.csv")
+    assert [(row["dataset"], row["seed"], row["difference"]) for row in compared_runs] == [
+        ("gauss-3", "1", "-0.03"),
+        ("own", "5", "-0.03"),
+    ]
+    effects = read_rows(tables / "effects.csv")
+    assert {(row["origin"], row["verdict"]) for row in effects} == {
+        ("trained here", "lower"),
+        ("imported logits", "lower"),
+    }
     assert imported["gamma_grid"] == "-0.5 -0.25 0.05 0.25 0.37 0.5 0.75 1 5"
 
 
@@ -157,7 +170,7 @@ def test_human_labels_do_not_make_a_recovery_stale(finished):
     # They reach it as a file that another job makes.
     labels = {"cifar10": "download"}
     finished.config = {**finished.config, "recovery": {**finished.config["recovery"], "human_labels": labels}}
-    assert len(aggregate.read_records(finished.grid, finished.results)) == 2
+    assert len(collect.read_records(finished.grid, finished.results)) == 2
 
 
 def test_other_data_need_both_rules(finished):
@@ -179,9 +192,9 @@ def test_other_data_need_both_rules(finished):
 def test_a_damaged_table_of_a_run_is_refused_by_name(finished, tmp_path, edit, reason):
     path = finished.results / "calibration" / TRAINED / "metrics.csv"
     path.write_text("".join(edit(path.read_text("utf-8").splitlines(keepends=True))))
-    records = aggregate.read_records(finished.grid, finished.results)
+    records = collect.read_records(finished.grid, finished.results)
     with pytest.raises(UserError, match=rf"{path} is damaged \({reason}.*; delete it and start the same"):
-        aggregate.write_metrics(records, finished.results, tmp_path / "metrics.csv")
+        collect.write_metrics(records, finished.results, tmp_path / "metrics.csv")
 
 
 def test_what_was_made_from_another_file_is_refused_by_name(finished, monkeypatch):
@@ -196,9 +209,9 @@ def test_what_was_made_from_another_file_is_refused_by_name(finished, monkeypatc
             with checksums.recording("calibrate"):
                 checksums.check(logits)
                 write_text(metrics, metrics.read_text("utf-8"))
-            assert len(aggregate.read_records(finished.grid, results)) == 2
+            assert len(collect.read_records(finished.grid, results)) == 2
     with pytest.raises(
         UserError,
         match=rf"^{metrics} was made from another {logits} \(checksum\); delete it and start the same",
     ):
-        aggregate.read_records(finished.grid, results)
+        collect.read_records(finished.grid, results)
