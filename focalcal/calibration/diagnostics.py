@@ -122,7 +122,7 @@ def _comparisons(scores: Mapping[FitKey, Resampled]) -> list[dict[str, Any]]:
         for column, metric in enumerate(COMPARED_METRICS):
             first, second = scores[method, own][column], scores[against, criterion][column]
             found = compare_resampled(first, second)
-            numbers = {
+            numbers: dict[str, Any] = {
                 "value": first.value,
                 "against_value": second.value,
                 "difference": found.difference,

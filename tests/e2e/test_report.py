@@ -200,7 +200,7 @@ def test_theme_can_be_chosen(browser, report):
     assert browser.evaluate(ground) != light
 
 
-@pytest.mark.parametrize("name", ["answer-0", "claims", "best_losses", "networks"])
+@pytest.mark.parametrize("name", ["answer-0", "claims", "best_losses"])
 def test_tables_that_answer_are_not_cut(browser, report, name):
     browser.open(address(report, f"table-{name}"), 1280)
     box = f"document.querySelector('#table-{name}').closest('.scroll')"

@@ -145,7 +145,8 @@ def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Conte
             for run, file in layout.advised.items()
         ],
         answer=answer_card(
-            *(_read_table(results, name) for name in ("when_fts_pays", "arena")),
+            _read_table(results, "when_fts_pays"),
+            _read_table(results, "arena"),
             level_text(confidence),
             advised=bool(layout.advised),
         ),

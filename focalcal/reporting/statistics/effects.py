@@ -17,7 +17,8 @@ first calibrator is better. One rule leads from there to a verdict:
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -76,7 +77,7 @@ def effects_of(
 def root_interval(square: float, error: float, confidence: float) -> tuple[float, float]:
     """Return the interval of a root, given its square, which may be negative, and the square's error."""
     half = float(ndtri((1 + confidence) / 2)) * error
-    return tuple(math.sqrt(max(0.0, bound)) for bound in (square - half, square + half))
+    return math.sqrt(max(0.0, square - half)), math.sqrt(max(0.0, square + half))
 
 
 def _networks(comparisons: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> pd.DataFrame:
@@ -169,7 +170,7 @@ def _judged(
     return found.assign(verdict=[_verdict(row, alone=single is None) for row in found.itertuples()])
 
 
-def _verdict(row: tuple, *, alone: bool) -> str:
+def _verdict(row: Any, *, alone: bool) -> str:
     if row.ties == row.runs:
         return IDENTICAL
     side = LOWER if row.high < 0 else HIGHER if row.low > 0 else OPEN
@@ -215,7 +216,7 @@ def _ordered(effects: pd.DataFrame) -> pd.DataFrame:
     effects = effects.fillna({"family": "", **dict.fromkeys(SETTING, "")})
     losses = sorted(set(effects["loss"]) - {""}, key=loss_order)
     families = list(dict.fromkeys(map(loss_family, losses)))
-    orders = {
+    orders: dict[str, Callable[[Any], Any]] = {
         "origin": ORIGINS.index,
         "scope": list(SCOPES).index,
         "method": list(METHODS).index,

@@ -10,7 +10,7 @@ from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.effects import ALL, FAMILY, HEADLINE, NETWORK, RAW, TRAINED
 from focalcal.reporting.tables.columns import interval_text, number_column, p_text, scaled_column
-from focalcal.reporting.tables.table import Column, Table
+from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.tables.when_fts_pays import RULE_NOTES
 from focalcal.reporting.text import natural_order
 from focalcal.training.catalogue import training_gamma
@@ -225,15 +225,14 @@ def _dataset_rows(family: str, effects: pd.DataFrame, scores: pd.DataFrame) -> l
 
 
 def _difference(effects: pd.DataFrame | None, method: str, metric: str, key: str) -> dict:
-    known = effects is not None and (method, metric) in effects.index
-    columns = {"difference": "estimate", "low": "low", "high": "high"}
-    return {
-        f"{key}_{name}": effects.loc[(method, metric), column] if known else None
-        for name, column in columns.items()
-    }
+    names = (f"{key}_difference", f"{key}_low", f"{key}_high")
+    if effects is None or (method, metric) not in effects.index:
+        return dict.fromkeys(names)
+    found = effects.loc[(method, metric)]
+    return dict(zip(names, (found[name] for name in ("estimate", "low", "high")), strict=True))
 
 
-def _networks_text(row: dict) -> str:
+def _networks_text(row: Row) -> str:
     counts = row["networks_lower"], row["networks_higher"]
     return "" if pd.isna(counts[0]) else "{:.0f} / {:.0f}".format(*counts)
 
