@@ -117,8 +117,8 @@ def outdated(products: Iterable[Path]) -> list[str]:
     while waiting:
         path = waiting.pop()
         if path not in records:
-            records[path] = read_record(path)
-            waiting += map(Path, records[path].read if records[path] else ())
+            records[path] = record = read_record(path)
+            waiting += map(Path, record.read if record else ())
     return sorted(
         f"{path} was made from another {name} (checksum); delete it and {REPAIR}"
         for path, record in records.items()

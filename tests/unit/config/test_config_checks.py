@@ -5,6 +5,7 @@ import re
 import pytest
 
 from focalcal.common.errors import UserError
+from focalcal.config.checks import check_own_code
 from focalcal.config.grid import build_grid
 from tests.project import ROOT, merged_config
 
@@ -30,6 +31,7 @@ MISTAKES = {
         {"cifar10": {"noise": 2}},
         r"datasets\.cifar10\.noise: unknown key",
     ),
+    "unknown metric": ("report", {"metric": "brie"}, r"'report\.metric' is \"brie\".*did you mean 'brier'"),
     "reliability of no method": (
         "report",
         {"reliability_methods": ["tss"]},
@@ -278,3 +280,24 @@ def test_a_run_that_is_not_configured_is_named():
     grid = build_grid(merged_config(), ROOT)
     with pytest.raises(UserError, match="gauss-3/mlp/adafocal/seed1 is not a run of this configuration"):
         grid["gauss-3/mlp/adafocal/seed1"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("losses/focal-2.py", "def loss(): ...", ": 'focal-2' is the name of one that"),
+        ("calibrators/ts.py", "class A: ...", ": 'ts' is the name of one that"),
+        ("metrics/ece.py", "def metric(): ...", ": 'ece' is the name of one that"),
+        ("models/mlp.py", "def build(): ...", ": 'mlp' is the name of one that"),
+        ("datasets/digits.py", "def load(): ...", ": 'digits' is the name of one that"),
+        ("loss/mine.py", "", " is found by no name; allowed: the folders datasets, losses"),
+        ("mine.py", "", " is found by no name; allowed: the folders datasets, losses"),
+    ],
+)
+def test_a_misplaced_or_misnamed_extension_is_refused(tmp_path, file, text, message):
+    path = tmp_path / "extensions" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        check_own_code(tmp_path)
+    assert str(caught.value).startswith(f"extensions/{file}{message}")
