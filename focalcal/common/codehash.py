@@ -8,6 +8,7 @@ the rule when a digest changes, and its reason line then names exactly the chang
 What does not count:
 
 - comments, layout and docstrings, also those of constants and fields;
+- the types of arguments and results;
 - the texts of errors, and the words of declarations (`WORDS`), which tables and figures depend on through
   `calibration.catalogue.fingerprint`;
 - entry points, which parse arguments, make a library call and write;
@@ -39,8 +40,8 @@ DECLARATIONS = ("calibrator", "loss", "metric", "model")
 WORDS = ("color", "description", "full_label", "label", "marker")
 """Facts of these declarations that say how something is called and drawn."""
 
-# Fields of a syntax tree that differ between spellings or Python versions of the same program.
-_IGNORED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
+# Fields of a syntax tree that differ between spellings or Python versions of the same program, or do nothing.
+_IGNORED_FIELDS = frozenset({"ctx", "kind", "returns", "type_comment", "type_ignores"})
 
 
 def code_version(root: Path, *files: str) -> tuple[str, ...]:
@@ -155,7 +156,7 @@ def _spell_out(node: object, parts: list[str], *, raised: bool = False) -> None:
             parts.append("text")
             return
         parts.append(f"({type(node).__name__}")
-        for field in node._fields:
+        for field in node._fields if not isinstance(node, ast.arg) else ("arg",):
             value = _without_words(field, getattr(node, field, None))
             # Empty fields are skipped, so optional fields added by a newer Python do not matter.
             if field not in _IGNORED_FIELDS and value is not None and value != []:

@@ -49,6 +49,7 @@ def digest_of(text):
         ('label="Shape"', 'label="The shape"'),
         ('label="Shape", ', ""),
         ('f"radius is {radius}"', '"the radius is negative"'),
+        ("def area(radius)", "def area(radius: float) -> float"),
     ],
 )
 def test_layout_and_words_do_not_count(old, new):
@@ -70,6 +71,7 @@ def test_layout_and_words_do_not_count(old, new):
         ("criterion=True", "criterion=False"),
         ("@metric(", "@table("),
         ("ValueError", "TypeError"),
+        ("name: str", "name: ClassVar[str]"),
         ('{radius}", SIDES)', '{radius}", 5)'),
         ('"""How many sides a square has."""', 'print("How many sides a square has.")'),
     ],
