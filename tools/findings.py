@@ -177,8 +177,8 @@ class Study:
         """Return the mean ECE that perfectly calibrated models with the confidences after TS would show."""
         dataset = self._dataset(origin)
         rows = [row for row in self.rows("overview") if dataset in {"", row["dataset"]}]
-        found = [row.get("ece_perfect_mean") for row in rows if loss_family(row["loss"]) == family]
-        return None if not found or None in found else sum(found) / len(found)
+        found: list[Any] = [row.get("ece_perfect_mean") for row in rows if loss_family(row["loss"]) == family]
+        return None if None in found else statistics.mean(found) if found else None
 
     def gap(
         self,
@@ -233,7 +233,8 @@ class Study:
     def training_samples(self) -> list[int]:
         """Return the training samples of each dataset of the suite that it trains on, in the same order."""
         names = dict.fromkeys(name for run in self.config["runs"] for name in run["datasets"])
-        return [dataset_size(job_spec(name)).train for name in names if name in entry_names()]
+        sizes = [dataset_size(job_spec(name)) for name in names if name in entry_names()]
+        return [size.train for size in sizes if size is not None]
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -295,7 +296,7 @@ class Judged:
 
 def judged_claims(studies: Mapping[str, Study]) -> list[Judged]:
     """Return the papers' statements that at least one study judges, in the order of the ledger."""
-    rows = {}
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
     for name, study in studies.items():
         for row in study.rows("claims") if study.has("claims") else ():
             if row["verdict"] != NOT_RUN:
@@ -303,9 +304,8 @@ def judged_claims(studies: Mapping[str, Study]) -> list[Judged]:
     judged = []
     for found in rows.values():
         first = next(iter(found.values()))
-        texts = (first[key] for key in ("source", "statement", "published", "setting"))
-        verdicts = {name: row["verdict"] for name, row in found.items()}
-        judged.append(Judged(*texts, verdicts, first["measured"]))
+        texts = {key: first[key] for key in ("source", "statement", "published", "setting", "measured")}
+        judged.append(Judged(**texts, verdicts={name: row["verdict"] for name, row in found.items()}))
     return judged
 
 

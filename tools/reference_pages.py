@@ -44,7 +44,7 @@ What a configuration can name. Words in capitals stand for numbers: `focal-GAMMA
 LONGEST_DEFAULT = 60
 _INCLUDE = re.compile(r'^include: "rules/(\w+)\.smk"', re.MULTILINE)
 _RULE = re.compile(r"^(?:rule|use rule \w+ as) (\w+)(?: with)?:\n((?:(?:    .*)?\n)*)", re.MULTILINE)
-_DOCSTRING = re.compile(r'^ *"""(.*?)"""', re.DOTALL)
+_DOCSTRING = re.compile(r'\A *"""(.*?)"""', re.DOTALL)
 _OUTPUT = re.compile(r"^    output:\n((?:        .*\n)+)", re.MULTILINE)
 _FILE = re.compile(r'"(results/[^"]+)"')
 
@@ -172,7 +172,8 @@ def _rule_rows(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _one_line(text: str) -> str:
     """Return the docstring that a text begins with, in one line."""
-    return " ".join(_DOCSTRING.match(text)[1].split())
+    (docstring,) = _DOCSTRING.findall(text)[:1]
+    return " ".join(docstring.split())
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     grid = build_grid(config, ROOT)
     sizes = {name: dataset_size(grid.data_spec(name)) for name in grid.datasets}
     trained = [run for run in grid if run.imported is None]
-    recipes = {run.recipe: grid.recipe(run) for run in trained}
-    names = [(run.dataset, run.model, run.recipe) for run in trained]
+    recipes = {str(run.recipe): grid.recipe(run) for run in trained}
+    names = [(run.dataset, run.model, str(run.recipe)) for run in trained]
     rows = make_plan(names, sizes, recipes, config["plan"]["images_per_second"])
     print(plan_text(rows, sizes), end="")
 

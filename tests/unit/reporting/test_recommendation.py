@@ -211,7 +211,7 @@ def test_one_command_recommends_saves_and_draws(logits_file, capsys):
         (["mine.npz", "--methods", "tss"], 'error: --methods is "tss"; allowed: '),
         (
             ["mine.npz", "--loss", "focall-3"],
-            "error: --loss: unknown loss 'focall-3'; allowed: ce, focal-GAMMA,",
+            "error: --loss: unknown loss 'focall-3'; allowed: adafocal, ce, focal-GAMMA,",
         ),
         (["mine.pkl"], "error: mine.pkl has the suffix '.pkl', of a format that may run code"),
     ],
