@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := Snakefile rules
 
-.PHONY: demo test test-slurm test-programs schema docs lint overlays bench clean
+.PHONY: demo test test-slurm coverage test-programs schema docs lint overlays bench clean
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -14,6 +14,10 @@ demo: $(STAMP)
 # Three processes on two cores, since the cluster tests mostly wait.
 test: lint test-programs
 	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder
+
+# Tracing takes a third of the unit tests' time, so CI calls this once a week.
+coverage: $(STAMP)
+	$(BIN)/pytest tests/unit -n 2 --cov --cov-report=term:skip-covered
 
 test-slurm: test-programs
 	$(BIN)/pytest tests/slurm
