@@ -86,7 +86,7 @@ rule tables:
         "python -m workflow_scripts.products"
         " --spec {params.spec:q}"
         " --results results"
-        " --dataset-model {params.dataset_model:q}"
+        " --dataset-model={params.dataset_model:q}"
         " > {log:q} 2>&1"
 
 
