@@ -29,6 +29,8 @@ from focalcal.calibration.affine import LOWEST_LOG, AffineCalibrator, Matrix
 from focalcal.calibration.calibrators import Calibrator, FocalMap, RecoveryThenTemperature, load_calibrator
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.ensemble import EnsembleTemperatureScaling
+from focalcal.calibration.focal_matrix import FocalMatrixScaling
+from focalcal.calibration.two_temperatures import TwoTemperatureScaling
 from focalcal.training import losses
 from focalcal.training.objective import loss_parts
 
@@ -146,6 +148,45 @@ class AffineModule(CalibratorModule):
         return log_focal_map(scores, gamma=getattr(self, "gamma", None))
 
 
+class FocalMatrixModule(CalibratorModule):
+    """Psi^gamma(softmax(slopes * log p + M p)), or with intercepts in place of M p: focal matrix scaling."""
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Return the log-probabilities, (n, k)."""
+        logs = log_focal_map(self.in_own_precision(logits), self.temperature)
+        scores = logs + logs.clamp(min=LOWEST_LOG) * (self.slopes.to(logs.dtype) - 1.0)
+        if hasattr(self, "matrix"):
+            scores = scores + torch.exp(logs) @ self.matrix.to(logs.dtype).T
+        else:
+            scores = scores + self.intercepts.to(logs.dtype)
+        return log_focal_map(scores, gamma=getattr(self, "gamma", None))
+
+
+class TwoTemperatureModule(CalibratorModule):
+    """One temperature for the top class against the rest, one among the rest."""
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Return the log-probabilities, (n, k)."""
+        logits = self.in_own_precision(logits)
+        lowest = torch.finfo(logits.dtype).min
+        top = logits.argmax(dim=1, keepdim=True)
+        gaps = (logits - logits.gather(1, top)).clamp(min=lowest)
+        hidden = gaps.scatter(1, top, lowest)
+        below = (gaps - hidden.max(dim=1, keepdim=True).values).clamp(min=lowest, max=0.0)
+        nearest = hidden.max(dim=1, keepdim=True).values
+        odds, shares = (
+            (below / temperature).clamp(min=lowest)
+            for temperature in (self.top_temperature, self.rest_temperature)
+        )
+        log_sums = [
+            torch.exp(values).scatter(1, top, 0.0).sum(dim=1, keepdim=True).log() for values in (odds, shares)
+        ]
+        log_odds = (nearest / self.top_temperature).clamp(min=lowest) + log_sums[0]
+        of_rest = -nn.functional.softplus(-log_odds)
+        logs = (shares - log_sums[1] + of_rest).clamp(min=lowest)
+        return logs.scatter(1, top, -nn.functional.softplus(log_odds))
+
+
 class EnsembleModule(CalibratorModule):
     """w1 softmax(logits / T) + w2 softmax(logits) + w3 / k: ensemble temperature scaling."""
 
@@ -166,6 +207,8 @@ _MODULES: dict[Callable[..., Any], Any] = {
     RecoveryThenTemperature.predict_log_proba: RecoveryThenTemperatureModule,
     AffineCalibrator.predict_log_proba: AffineModule,
     EnsembleTemperatureScaling.predict_log_proba: EnsembleModule,
+    FocalMatrixScaling.predict_log_proba: FocalMatrixModule,
+    TwoTemperatureScaling.predict_log_proba: TwoTemperatureModule,
 }
 """The module of each form of predictions."""
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.diagnostics import FitKey, reduce_predictions
+from focalcal.calibration.folds import stratified_folds
 from focalcal.calibration.logits_io import RunLogits, Split
 from focalcal.calibration.metrics import metric_value
 from focalcal.calibration.objective import Objective
@@ -209,14 +210,6 @@ def fitted_size(calibrator: Calibrator) -> int:
     record = calibrator.to_record()
     fixed = METHODS[record["method"]].fixed
     return sum(np.size(value) for name, value in record["parameters"].items() if name not in fixed)
-
-
-def stratified_folds(labels: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the fold of each sample (n,), drawn with a fixed seed, each class spread evenly over folds."""
-    drawn = np.random.default_rng(0).permutation(len(labels))
-    folds = np.empty(len(labels), dtype=np.int64)
-    folds[drawn[np.argsort(labels[drawn], kind="stable")]] = np.arange(len(labels)) % count
-    return folds
 
 
 def difference_errors(losses: Array) -> Array:

@@ -1,6 +1,8 @@
 """Calibration of the confidence alone: top-versus-all temperature scaling, and an adversary of ECE."""
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,25 +42,10 @@ class TopVersusAll(LogLossCalibrator, FocalMap):
     """
 
     def _search(self, objective: Objective) -> Fit:
-        from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
-
-        def loss(log_temperature: float) -> float:
-            return top_versus_all_loss(objective.logits, objective.labels, math.exp(log_temperature))
-
-        highest = -math.log(SMALLEST_TEMPERATURE)
-        grid = np.linspace(-highest, highest, COARSE_STEPS + 1)
-        best = int(np.argmin([loss(log) for log in grid]))
-        found = optimize.minimize_scalar(
-            loss,
-            bounds=(grid[max(best - 1, 0)], grid[min(best + 1, COARSE_STEPS)]),
-            method="bounded",
-            options={"xatol": LOG_TEMPERATURE_ERROR},
+        found = best_temperature_of(
+            lambda temperature: top_versus_all_loss(objective.logits, objective.labels, temperature)
         )
-        return Fit(
-            {"gamma": 0.0, "temperature": math.exp(found.x)},
-            evaluations=COARSE_STEPS + 1 + int(found.nfev),
-            boundaries={"temperature": "low" if best == 0 else "high"} if best in {0, COARSE_STEPS} else {},
-        )
+        return replace(found, parameters={"gamma": 0.0, **found.parameters})
 
 
 @calibrator(
@@ -117,3 +104,23 @@ def top_versus_all_loss(logits: NDArray[np.float64], labels: NDArray[np.int64], 
             log_total = np.logaddexp(0.0, log_odds)
         total += float(np.sum(np.where(top == labels[block], log_total, log_total - log_odds)))
     return total / len(labels)
+
+
+def best_temperature_of(loss: Callable[[float], float]) -> Fit:
+    """Return the temperature of the smallest loss: a coarse grid finds its basin."""
+    from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
+
+    highest = -math.log(SMALLEST_TEMPERATURE)
+    grid = np.linspace(-highest, highest, COARSE_STEPS + 1)
+    best = int(np.argmin([loss(math.exp(log)) for log in grid]))
+    found = optimize.minimize_scalar(
+        lambda log: loss(math.exp(log)),
+        bounds=(grid[max(best - 1, 0)], grid[min(best + 1, COARSE_STEPS)]),
+        method="bounded",
+        options={"xatol": LOG_TEMPERATURE_ERROR},
+    )
+    return Fit(
+        {"temperature": math.exp(found.x)},
+        evaluations=COARSE_STEPS + 1 + int(found.nfev),
+        boundaries={"temperature": "low" if best == 0 else "high"} if best in {0, COARSE_STEPS} else {},
+    )

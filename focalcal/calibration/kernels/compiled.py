@@ -21,7 +21,7 @@ import llvmlite
 import numba
 from llvmlite import binding
 
-from focalcal.calibration.kernels import surfaces
+from focalcal.calibration.kernels import focal_map, surfaces
 from focalcal.calibration.kernels.vector_math import EXACT
 
 _SAMPLES = "Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1]))"
@@ -42,7 +42,13 @@ def focal_losses_kernel() -> Callable[..., None]:
     return compile_cached(surfaces.fill_focal_losses, f"void({_SAMPLES}, {points}, f8, f8[::1])")
 
 
-def compile_cached(function: Callable[..., Any], signature: str) -> Callable[..., None]:
+@functools.cache
+def focal_map_kernel() -> Callable[..., tuple[float, float]]:
+    """Return the compiled `focal_map.focal_map_loss`."""
+    return compile_cached(focal_map.focal_map_loss, "UniTuple(f8, 2)(f8[:,::1], i8[::1], f8)")
+
+
+def compile_cached(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
     """Return the function compiled for one signature, from the cache if that is possible."""
     folder, configured = code_folder(), numba.config.CACHE_DIR
     if folder is not None:
