@@ -73,35 +73,34 @@ def check_extensions(kind: str, built_in: Collection[str], root: Path = CHECKOUT
                 f"rename the file"
             )
         extension_code(kind, name, root)
-        tree = ast.parse((root / file).read_text(encoding="utf-8"))
-        _check_definitions(kind, file, _defined(tree, kind))
+        _defined_name(kind, root / file, file)
 
 
+@functools.cache
 def load_extension(kind: str, name: str, root: Path = CHECKOUT) -> Any:
-    """Return what an extension defines: its function, or its class if it is a calibrator."""
+    """Return what an extension defines, run once: its function, or its class if it is a calibrator."""
     file = extension_file(kind, name)
-    module = _run_file(root / file)
-    if kind in _FUNCTIONS:
-        function = getattr(module, _FUNCTIONS[kind], None)
-        found = {_FUNCTIONS[kind]: function} if callable(function) else {}
-    else:
-        found = {
-            key: value
-            for key, value in vars(module).items()
-            if isinstance(value, type) and value.__module__ == module.__name__ and not key.startswith("_")
-        }
-    _check_definitions(kind, file, list(found))
-    (only,) = found.values()
+    if not (root / file).is_file():
+        raise UserError(f"{root / file} does not exist; allowed: an existing file; add it (docs/extend.md)")
+    defined = _defined_name(kind, root / file, file)
+    specification: Any = importlib.util.spec_from_file_location(
+        f"focalcal_extension_{kind}_{name}", root / file
+    )
+    module = importlib.util.module_from_spec(specification)
+    # Data classes look up their module by name.
+    sys.modules[specification.name] = module
+    specification.loader.exec_module(module)
+    found = getattr(module, defined)
     if kind == "calibrators":
         for method in _METHODS:
-            if not callable(getattr(only, method, None)):
+            if not callable(getattr(found, method, None)):
                 raise UserError(
-                    f"{file}: class {only.__name__} has no method {method}; allowed: {KINDS[kind]}; add it "
+                    f"{file}: class {found.__name__} has no method {method}; allowed: {KINDS[kind]}; add it "
                     f"(docs/extend.md)"
                 )
     else:
-        _check_arguments(kind, file, only)
-    return only
+        _check_arguments(kind, file, found)
+    return found
 
 
 def extension_attributes(kind: str, made: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -113,13 +112,6 @@ def extension_attributes(kind: str, made: Callable[[str], Any]) -> Callable[[str
         return made(name)
 
     return attribute
-
-
-def _check_definitions(kind: str, file: str, found: list[str]) -> None:
-    """Raise a UserError unless a file defines exactly one thing of its kind."""
-    if len(found) != 1:
-        what = f"defines {', '.join(found)}" if found else "does not define what it should"
-        raise UserError(f"{file} {what}; allowed: {KINDS[kind]}; see docs/extend.md")
 
 
 def _check_arguments(kind: str, file: str, function: Callable) -> None:
@@ -137,30 +129,25 @@ def _check_arguments(kind: str, file: str, function: Callable) -> None:
         return
 
 
-def _defined(tree: ast.Module, kind: str) -> list[str]:
-    """Return the public classes, or the function, that a file's own statements define or import."""
-    if kind == "calibrators":
-        classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
-        return [name for name in classes if not name.startswith("_")]
-    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
-            names |= {alias.asname or alias.name for alias in node.names}
-        elif isinstance(node, ast.Assign):
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return [name for name in [_FUNCTIONS[kind]] if name in names]
+def _defined_name(kind: str, path: Path, file: str) -> str:
+    """Return the name of the one class or function of its kind that a file defines, without running it."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    names = [node.name for node in body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    if kind != "calibrators":
+        names = [name for name in [_FUNCTIONS[kind]] if any(name in _names_of(node) for node in body)]
+    if len(names) != 1:
+        what = f"defines {', '.join(names)}" if names else "does not define what it should"
+        raise UserError(f"{file} {what}; allowed: {KINDS[kind]}; see docs/extend.md")
+    return names[0]
 
 
-@functools.cache
-def _run_file(file: Path) -> Any:
-    """Return the module of a file, run once."""
-    if not file.is_file():
-        raise UserError(f"{file} does not exist; allowed: an existing file; add it (docs/extend.md)")
-    specification: Any = importlib.util.spec_from_file_location(
-        f"focalcal_extension_{file.parent.name}_{file.stem}", file
-    )
-    module = importlib.util.module_from_spec(specification)
-    # Data classes look up their module by name.
-    sys.modules[specification.name] = module
-    specification.loader.exec_module(module)
-    return module
+def _names_of(node: ast.stmt) -> list[str]:
+    """Return the names that a definition, an import or an assignment gives."""
+    match node:
+        case ast.FunctionDef():
+            return [node.name]
+        case ast.ImportFrom():
+            return [alias.asname or alias.name for alias in node.names]
+        case ast.Assign():
+            return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []

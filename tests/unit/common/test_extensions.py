@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from focalcal.common import codehash, extensions
+from focalcal.common import codehash
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import (
     KINDS,
@@ -30,7 +30,7 @@ def write(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         # As in a new process.
-        extensions._run_file.cache_clear()
+        load_extension.cache_clear()
         codehash._module.cache_clear()
         return tmp_path
 
