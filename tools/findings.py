@@ -26,7 +26,7 @@ from focalcal.common.io import read_json, write_text
 from focalcal.config.provenance import ROOT
 from focalcal.data.registry import entry_names, job_spec, load_entry
 from focalcal.reporting.claims.evidence import NOT_RUN
-from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, metrics_file, paired_scores
+from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, rows_of_fits
 from focalcal.reporting.tables.columns import spread_text
 from focalcal.reporting.tables.table import escape_markdown
 from focalcal.reporting.text import format_number
@@ -195,7 +195,8 @@ class Study:
         """
         frame = _read_metrics(metrics_file(self.folder))
         frame = frame[(frame["dataset"] == dataset) & (frame["loss"].isin(losses) | (not losses))]
-        scores = paired_scores(frame, [(method, criterion or score) for method in pair], score)
+        fits = [(method, criterion or score) for method in pair]
+        scores = rows_of_fits(frame, fits, score).pivot_table("value", RUN, "method")[[*pair]].dropna()
         gaps = (scores[pair[0]] - scores[pair[1]]).groupby(level=SETTING).mean().to_numpy()
         interval = None
         if len(gaps) > 1:
@@ -384,6 +385,13 @@ def _few_numbers(numbers: Sequence[int]) -> str:
     if len(distinct) > 2:
         return f"{min(distinct):,} to {max(distinct):,}"
     return "; ".join(f"{number:,}" for number in distinct)
+
+
+def metrics_file(results: Path) -> Path:
+    """Return metrics.csv of a results folder, or its compressed form in a snapshot."""
+    plain = results / "tables" / "metrics.csv"
+    packed = plain.with_name("metrics.csv.gz")
+    return packed if packed.is_file() else plain
 
 
 def states(holds: bool) -> str:

@@ -1,8 +1,7 @@
 """The tidy metrics of all runs: read, checked, and summarised over seeds."""
 
 import os
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -64,13 +63,6 @@ def load_effects(path: str | os.PathLike[str]) -> pd.DataFrame:
         return frame
 
 
-def metrics_file(results: Path) -> Path:
-    """Return metrics.csv of a results folder, or its compressed form in a snapshot."""
-    plain = results / "tables" / "metrics.csv"
-    packed = plain.with_name("metrics.csv.gz")
-    return packed if packed.is_file() else plain
-
-
 def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame. Raise ValueError if a column is missing, a value not finite or a score repeated."""
     missing = [name for name in COLUMNS if name not in frame.columns]
@@ -125,15 +117,12 @@ def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
     return [(method, found[method]) for method in METHODS if method in found]
 
 
-def shown_fits(frame: pd.DataFrame, criterion: str, *, gamma_known: bool = False) -> list[tuple[str, str]]:
-    """Return the chosen fits of the methods that overviews show and that apply to every model.
-
-    With `gamma_known`, those that need the gamma of the training loss are among them.
-    """
+def shown_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
+    """Return the chosen fits of the methods that overviews show and that apply to every model."""
     return [
         (method, chosen)
         for method, chosen in chosen_fits(frame, criterion)
-        if METHODS[method].shown and (gamma_known or not METHODS[method].needs_training_gamma)
+        if METHODS[method].shown and not METHODS[method].needs_training_gamma
     ]
 
 
@@ -141,12 +130,6 @@ def rows_of_fits(frame: pd.DataFrame, fits: Iterable[tuple[str, str]], metric: s
     """Return the test rows of one metric and these (method, criterion) pairs."""
     rows = frame[(frame["split"] == "test") & (frame["metric"] == metric)]
     return rows[pd.MultiIndex.from_frame(rows[FIT]).isin(list(fits))]
-
-
-def paired_scores(frame: pd.DataFrame, fits: Sequence[tuple[str, str]], metric: str) -> pd.DataFrame:
-    """Return test scores, one row per run that has all of them and one column per method."""
-    scores = rows_of_fits(frame, fits, metric).pivot_table(index=RUN, columns="method", values="value")
-    return scores.reindex(columns=[method for method, _ in fits]).dropna()
 
 
 def optimism_by_run(frame: pd.DataFrame) -> pd.DataFrame:

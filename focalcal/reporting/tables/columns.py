@@ -113,11 +113,6 @@ def p_text(value: float) -> str:
     return "<0.001" if value < SMALLEST_P else f"{value:.3f}"
 
 
-def p_statement(value: float) -> str:
-    """Return a p-value for a sentence: p < 0.001, p = 0.012."""
-    return "p < 0.001" if value < SMALLEST_P else f"p = {value:.3f}"
-
-
 def _as_difference(value: float, metric: Metric, *, signed: bool) -> str:
     if pd.isna(value):
         return ""

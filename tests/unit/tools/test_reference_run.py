@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 
 from focalcal.config.grid import build_grid
-from focalcal.reporting.records.measurements import RUN, load_metrics, metrics_file
+from focalcal.reporting.records.measurements import RUN, load_metrics
 from focalcal.reporting.text import format_number
 from tests.project import ROOT, merged_config
+from tools.findings import metrics_file
 
 REFERENCE = ROOT / "docs" / "reference-run"
 CONFIGS = {
