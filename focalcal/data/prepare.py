@@ -1,7 +1,7 @@
 """Preparation of a dataset from its spec."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +13,10 @@ from focalcal.common.samples import SPLITS
 from focalcal.data import parsers, prepared, registry, splits, text_datasets, user_data
 from focalcal.data.digits import prepare_digits
 from focalcal.data.errors import SourceError
-from focalcal.data.fetch import obtain
-from focalcal.data.prepared import PreparedData
+from focalcal.data.fetch import Obtained, obtain
+from focalcal.data.prepared import Preparation, PreparedData
 from focalcal.data.synthetic import prepare_gaussian
 from focalcal.data.tabular import prepare_table
-
-
-@dataclass(frozen=True)
-class Preparation:
-    """A prepared dataset and where it came from."""
-
-    data: PreparedData
-    source: str
-    """A description of the source that served it."""
-    class_names: list[str] | None = None
-    """None if the classes have no names."""
-    text: dict[str, Any] | None = None
-    """How texts became numbers: tokenisation, vocabulary, vectors; None for other inputs."""
-    encoding: dict[str, Any] | None = None
-    """How the columns of a table became features; None for other inputs."""
 
 
 def prepare_dataset(spec: Mapping[str, Any], cache: Path) -> Preparation:
@@ -74,8 +59,7 @@ def _prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
             data = prepare_digits(**parameters, normalisation=entry["normalisation"])
             return Preparation(data, "bundled with scikit-learn", entry["class_names"])
         case "table":
-            table = prepare_table(entry, parameters["sizes"], cache)
-            return Preparation(table.data, table.source, table.class_names, encoding=table.encoding)
+            return prepare_table(entry, parameters["sizes"], cache)
         case "download":
             return _prepare_download(spec, cache)
         case "newsgroups" | "treebank":
@@ -91,8 +75,8 @@ def _prepare_own(spec: Mapping[str, Any], cache: Path) -> Preparation:
         case "texts":
             path = Path(parameters["texts"])
             vectors = _vectors_file(parameters["vectors"], cache)
-            result = text_datasets.own_texts(spec["name"], path, parameters, vectors)
-            return Preparation(result.data, f"texts {path}", result.class_names, result.record)
+            prepared_texts = text_datasets.own_texts(spec["name"], path, parameters, vectors)
+            return replace(prepared_texts, source=f"texts {path}")
         case "folder":
             folder = Path(parameters.pop("folder"))
             data, class_names = user_data.from_folder(folder, **parameters)
@@ -110,15 +94,20 @@ def _prepare_own(spec: Mapping[str, Any], cache: Path) -> Preparation:
 def _prepare_text(spec: Mapping[str, Any], cache: Path) -> Preparation:
     """Return an official dataset of texts with word vectors."""
     entry, parameters = spec["entry"], spec["parameters"]
-    files_of = entry.get("base", spec["name"])
-    sources = {} if "sources" in entry else registry.load_entry(files_of)
-    obtained = obtain(files_of, {**sources, **entry}, cache)
+    obtained = _obtain_files(spec, cache)
     vectors = _vectors_file(parameters["vectors"], cache)
     make = {"newsgroups": text_datasets.newsgroups, "treebank": text_datasets.treebank}[entry["kind"]]
     paths = [obtained.folder / file["name"] for file in entry["files"]]
-    result = make(spec["name"], paths, entry, parameters, vectors)
-    source = f"{obtained.source}; word vectors: {vectors.source}"
-    return Preparation(result.data, source, result.class_names, result.record)
+    prepared_texts = make(spec["name"], paths, entry, parameters, vectors)
+    return replace(prepared_texts, source=f"{obtained.source}; word vectors: {vectors.source}")
+
+
+def _obtain_files(spec: Mapping[str, Any], cache: Path) -> Obtained:
+    """Return the files of an official dataset; a job's spec omits the sources, which the registry knows."""
+    entry = spec["entry"]
+    files_of = entry.get("base", spec["name"])
+    sources = {} if "sources" in entry else registry.load_entry(files_of)
+    return obtain(files_of, {**sources, **entry}, cache)
 
 
 def _vectors_file(name: str | None, cache: Path) -> text_datasets.VectorsFile:
@@ -133,10 +122,7 @@ def _vectors_file(name: str | None, cache: Path) -> text_datasets.VectorsFile:
 def _prepare_download(spec: Mapping[str, Any], cache: Path) -> Preparation:
     """Return an official dataset with validation held out of its training set."""
     entry, parameters = spec["entry"], spec["parameters"]
-    # A job's spec omits the download sources, which the registry knows.
-    files_of = entry.get("base", spec["name"])
-    sources = {} if "sources" in entry else registry.load_entry(files_of)
-    obtained = obtain(files_of, {**sources, **entry}, cache)
+    obtained = _obtain_files(spec, cache)
     samples = parsers.parse(entry, obtained.folder)
     train, val = splits.shuffled_validation(
         samples.train_count, parameters["validation"], parameters["split_seed"]

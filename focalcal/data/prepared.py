@@ -85,6 +85,21 @@ class PreparedData:
         return replace(self, train_indices=train, val_indices=val, test_indices=test, mean=mean, std=std)
 
 
+@dataclass(frozen=True)
+class Preparation:
+    """A prepared dataset and where it came from."""
+
+    data: PreparedData
+    source: str
+    """A description of the source that served it."""
+    class_names: list[str] | None = None
+    """None if the classes have no names."""
+    text: dict[str, Any] | None = None
+    """How texts became numbers: tokenisation, vocabulary, vectors; None for other inputs."""
+    encoding: dict[str, Any] | None = None
+    """How the columns of a table became features; None for other inputs."""
+
+
 def write_dataset(path: str | os.PathLike[str], data: PreparedData) -> None:
     """Write `data` to `path` atomically; the same arrays always give the same bytes."""
     validate(data)

@@ -8,7 +8,6 @@ import csv
 import importlib.metadata
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +17,14 @@ from focalcal.common.samples import SPLITS
 from focalcal.data.download import ExpectedFile, problem_with
 from focalcal.data.errors import SourceError
 from focalcal.data.fetch import Obtained, obtain
-from focalcal.data.prepared import PreparedData
+from focalcal.data.prepared import Preparation, PreparedData
 from focalcal.data.registry import BUNDLED_COLLECTION, load_collection
 
 MISSING = {"", "?", "<null>", "na", "nan"}
 """How tables write a missing value, in lower case. None of the built-in tables has one."""
 
 
-@dataclass(frozen=True)
-class PreparedTable:
-    """A prepared table, its class names, and how its columns became features."""
-
-    data: PreparedData
-    source: str
-    class_names: list[str]
-    encoding: dict[str, Any]
-
-
-def prepare_table(entry: Mapping[str, Any], sizes: Mapping[str, int], cache: Path) -> PreparedTable:
+def prepare_table(entry: Mapping[str, Any], sizes: Mapping[str, int], cache: Path) -> Preparation:
     """Return the table of a registry entry; downloads go to `cache`.
 
     `sizes` are those of the splits; they need not use every sample.
@@ -65,7 +54,7 @@ def prepare_table(entry: Mapping[str, Any], sizes: Mapping[str, int], cache: Pat
         std=np.ones(inputs.shape[1], dtype=np.float32),
         split_sizes=np.array([sizes[split] for split in SPLITS], dtype=np.int64),
     )
-    return PreparedTable(whole.for_seed(0), obtained.source, class_names or classes, encoding)
+    return Preparation(whole.for_seed(0), obtained.source, class_names or classes, encoding=encoding)
 
 
 def _obtain_table(entry: Mapping[str, Any], cache: Path) -> Obtained:

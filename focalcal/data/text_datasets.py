@@ -14,7 +14,7 @@ from focalcal.common.errors import UserError
 from focalcal.common.io import refusing_damage
 from focalcal.common.samples import SPLITS
 from focalcal.data import treebank as trees
-from focalcal.data.prepared import PreparedData
+from focalcal.data.prepared import Preparation, PreparedData
 from focalcal.data.text_sources import read_newsgroups
 from focalcal.data.texts import (
     TOKENISATION,
@@ -54,22 +54,13 @@ class VectorsFile:
     source: str
 
 
-@dataclass(frozen=True)
-class TextDataset:
-    """A prepared dataset of texts, its class names and how texts became numbers."""
-
-    data: PreparedData
-    class_names: list[str]
-    record: dict[str, Any]
-
-
 def newsgroups(
     name: str,
     paths: Sequence[Path],
     entry: Mapping[str, Any],
     parameters: Mapping[str, Any],
     vectors: VectorsFile,
-) -> TextDataset:
+) -> Preparation:
     """Return 20 Newsgroups: postings without headers, split at random as in M20.
 
     All postings of the by-date archive are shuffled; the first are the test set, the next validation.
@@ -96,7 +87,7 @@ def treebank(
     entry: Mapping[str, Any],
     _parameters: Mapping[str, Any],
     vectors: VectorsFile,
-) -> TextDataset:
+) -> Preparation:
     """Return the binary Stanford Sentiment Treebank: sentences that are not neutral, every phrase labelled.
 
     `paths` are the trees of the three splits. Phrases are negative, positive or neutral (Tai et al. 2015).
@@ -120,10 +111,10 @@ def treebank(
     record = _record(trees.TREE_TOKENISATION, words, len(found.missing), vectors, entry["dimensions"])
     record["longest"] = max(sum(node.word is not None for node in tree) for tree in everything)
     data = _assembled_texts(rows, roots, indices, len(entry["class_names"]), words, found.values)
-    return TextDataset(data, entry["class_names"], record)
+    return Preparation(data, vectors.source, entry["class_names"], record)
 
 
-def own_texts(name: str, path: Path, parameters: Mapping[str, Any], vectors: VectorsFile) -> TextDataset:
+def own_texts(name: str, path: Path, parameters: Mapping[str, Any], vectors: VectorsFile) -> Preparation:
     """Return the user's own labelled texts, from a folder of class folders or a CSV file.
 
     A folder is laid out like a folder of images, with .txt files. A CSV file has the columns text, label and
@@ -149,7 +140,7 @@ def _documents(
     class_names: list[str],
     settings: Mapping[str, Any],
     vectors: VectorsFile,
-) -> TextDataset:
+) -> Preparation:
     """Return texts as the numbers of their last words."""
     split_texts = [tokens(text) for text in texts]
     words = vocabulary(split_texts, settings["vocabulary"])
@@ -164,7 +155,7 @@ def _documents(
     record["texts in several splits"] = shared_texts(numbers, indices)
     warn_about_texts(name, record["texts without words"], record["texts in several splits"])
     data = _assembled_texts(numbers, labels, indices, len(class_names), words, found.values)
-    return TextDataset(data, class_names, record)
+    return Preparation(data, vectors.source, class_names, record)
 
 
 def _word_vectors(
