@@ -12,6 +12,9 @@ A figure or chart of the numbers of a table is a view of it, and its function ta
 
     @chart(of="arena", order=35, heading="...", caption="...")
     def calibrators_ranked(frame): ...
+
+A function may make several products that differ in little: `each` has their names and what is declared of
+each alone, and the function asks `sources.product` which one it makes.
 """
 
 import importlib
@@ -121,6 +124,9 @@ class Product:
     """Of a view: the table whose frame it shows. It stands in the table's section, reads what the table reads
     and is made when the table is; the choices of a chart filter the table."""
 
+    function: str = ""
+    """The function that makes it, if that has another name."""
+
     def __post_init__(self) -> None:
         chosen = [(self.section, SECTIONS), (self.scope, SCOPES), *((name, INPUTS) for name in self.inputs)]
         for value, allowed in chosen:
@@ -156,7 +162,7 @@ class Product:
     def build(self, sources: Any) -> Any:
         """Return the table, figure or chart, made by its function from the files it declares."""
         module = importlib.import_module(self.module.removesuffix(".py").replace("/", "."))
-        function = getattr(module, self.name)
+        function = getattr(module, self.function or self.name)
         if not self.of:
             return function(sources)
         shown = _table_named(self.of).build(sources)
@@ -168,7 +174,11 @@ def _products() -> list[Product]:
     found: list[Product] = []
     for kind in SUFFIXES:
         for declared in read_declarations(Path(__file__).parent / f"{kind}s", kind):
-            found.append(_product(kind, declared, {product.name: product for product in found}))
+            each = declared.facts.pop("each", {declared.name: {}})
+            for name, own in each.items():
+                facts = {**declared.facts, **own, "function": declared.name}
+                tables = {product.name: product for product in found}
+                found.append(_product(kind, Declaration(name, declared.path, facts), tables))
     return sorted(
         found, key=lambda product: (list(SECTIONS).index(product.section), product.order, product.name)
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -32,99 +33,54 @@ MMCE_NOTE = (
 )
 
 
+SHOWN = {
+    "m20_ece": METRICS["ece"],
+    "m20_adaece": replace(METRICS["adaece_authors"], label="AdaECE"),
+    "m20_error": METRICS["error"],
+    # In M20's unit.
+    "m20_nll": replace(METRICS["nll"], label="Log-loss", factor=100, decimals=2),
+    "m20_mce": METRICS["mce"],
+    "m20_s99_share": METRICS["s99_share"],
+    "m20_s99_accuracy": METRICS["s99_accuracy"],
+}
+"""The metric of each table."""
+
+
 @table(
     section="paper tables",
-    order=20,
-    heading="ECE, layout of M20 Tables 1, 4 and 7",
     caption="Before and after temperature scaling, by training loss.",
     inputs=("metrics",),
+    each={
+        "m20_ece": {"order": 20, "heading": "ECE, layout of M20 Tables 1, 4 and 7"},
+        "m20_adaece": {"order": 21, "heading": "AdaECE, layout of M20 Tables 2, 5 and 8"},
+        "m20_error": {
+            "order": 22,
+            "heading": "Test error, layout of M20 Tables 3 and 9",
+            "caption": "By training loss; temperature scaling does not change it.",
+        },
+        "m20_nll": {"order": 23, "heading": "Log-loss, layout of M20 Tables 10 and 11"},
+        "m20_mce": {"order": 24, "heading": "MCE, layout of M20 Tables 12 and 13"},
+        "m20_s99_share": {
+            "order": 25,
+            "heading": "Share of very confident predictions, layout of M20 Table 6",
+            "caption": "Test samples predicted with confidence above 0.99, by training loss.",
+        },
+        "m20_s99_accuracy": {
+            "order": 26,
+            "heading": "Accuracy of very confident predictions, layout of M20 Table 6",
+            "caption": "Accuracy on test samples predicted with confidence above 0.99, by training loss.",
+        },
+    },
 )
-def m20_ece(sources: Sources) -> Table | None:
-    """Return ECE before and after temperature scaling."""
-    return _m20_table(sources, METRICS["ece"], "1, 4 and 7")
-
-
-@table(
-    section="paper tables",
-    order=21,
-    heading="AdaECE, layout of M20 Tables 2, 5 and 8",
-    caption="Before and after temperature scaling, by training loss.",
-    inputs=("metrics",),
-)
-def m20_adaece(sources: Sources) -> Table | None:
-    """Return AdaECE before and after temperature scaling, T chosen by AdaECE as in M20."""
-    return _m20_table(sources, replace(METRICS["adaece_authors"], label="AdaECE"), "2, 5 and 8")
-
-
-@table(
-    section="paper tables",
-    order=22,
-    heading="Test error, layout of M20 Tables 3 and 9",
-    caption="By training loss; temperature scaling does not change it.",
-    inputs=("metrics",),
-)
-def m20_error(sources: Sources) -> Table | None:
-    """Return the test error, which scaling does not change."""
-    return _m20_table(sources, METRICS["error"], "3 and 9", stages=("pre",))
-
-
-@table(
-    section="paper tables",
-    order=23,
-    heading="Log-loss, layout of M20 Tables 10 and 11",
-    caption="Before and after temperature scaling, by training loss.",
-    inputs=("metrics",),
-)
-def m20_nll(sources: Sources) -> Table | None:
-    """Return log-loss in M20's unit before and after temperature scaling."""
-    return _m20_table(sources, replace(METRICS["nll"], label="Log-loss", factor=100, decimals=2), "10 and 11")
-
-
-@table(
-    section="paper tables",
-    order=24,
-    heading="MCE, layout of M20 Tables 12 and 13",
-    caption="Before and after temperature scaling, by training loss.",
-    inputs=("metrics",),
-)
-def m20_mce(sources: Sources) -> Table | None:
-    """Return MCE before and after temperature scaling."""
-    return _m20_table(sources, METRICS["mce"], "12 and 13")
-
-
-@table(
-    section="paper tables",
-    order=25,
-    heading="Share of very confident predictions, layout of M20 Table 6",
-    caption="Test samples predicted with confidence above 0.99, by training loss.",
-    inputs=("metrics",),
-)
-def m20_s99_share(sources: Sources) -> Table | None:
-    """Return the share of very confident predictions before and after temperature scaling."""
-    return _m20_table(sources, METRICS["s99_share"], "6")
-
-
-@table(
-    section="paper tables",
-    order=26,
-    heading="Accuracy of very confident predictions, layout of M20 Table 6",
-    caption="Accuracy on test samples predicted with confidence above 0.99, by training loss.",
-    inputs=("metrics",),
-)
-def m20_s99_accuracy(sources: Sources) -> Table | None:
-    """Return the accuracy of very confident predictions before and after temperature scaling."""
-    return _m20_table(sources, METRICS["s99_accuracy"], "6")
-
-
-def _m20_table(
-    sources: Sources, metric: Metric, tables: str, stages: tuple[str, ...] = ("pre", "post")
-) -> Table | None:
+def m20(sources: Sources) -> Table | None:
     """Return one row per dataset and model and one column per loss and stage, ours above M20's.
 
     T is on M20's grid, chosen by validation ECE, for AdaECE by validation AdaECE, with M20's bins. None
     without a run that has these scores.
     """
-    scores = sources.scores
+    product: Any = sources.product
+    metric, scores = SHOWN[product.name], sources.scores
+    stages = ("pre",) if metric.id == "error" else ("pre", "post")
     criterion = "adaece" if metric.id == "adaece_authors" else "ece"
     fits = {"pre": ("none", ""), "post": ("ts-m20", criterion)}
     losses = sorted({key[2] for key in scores.index}, key=loss_order)
@@ -140,7 +96,7 @@ def _m20_table(
     frame = _with_printed(ours, score_frame(printed_scores(sources.published, "M20"), rows, keys), list(keys))
     marks = footnote_marks(frame)
     return Table(
-        title=f"{metric.heading} by training loss (layout of M20 Table{'s' * (' ' in tables)} {tables})",
+        title=f"{metric.heading} by training loss ({product.heading.partition(', ')[2]})",
         frame=frame,
         columns=(
             *DATASET_MODEL,

@@ -95,7 +95,7 @@ def test_every_product_is_declared_once_and_can_be_built():
     assert len({(product.kind, product.name) for product in PRODUCTS}) == len(PRODUCTS)
     for product in PRODUCTS:
         assert (ROOT / product.module).is_file()
-        assert f"def {product.name}(" in (ROOT / product.module).read_text("utf-8")
+        assert f"def {product.function}(" in (ROOT / product.module).read_text("utf-8")
 
 
 def test_the_snakefile_learns_all_products_without_heavy_imports():
