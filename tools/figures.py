@@ -15,14 +15,13 @@ from focalcal.reporting.figures.style import (
     GREY,
     PURPLE,
     VERMILION,
-    Style,
     legend_below,
     method_handles,
     method_style,
     panels,
     plain_log,
 )
-from focalcal.training.appearance import FAMILIES, loss_family, loss_label, loss_order
+from focalcal.training.appearance import FAMILIES, Style, loss_family, loss_label, loss_order
 
 STYLE_OF_FAMILIES = Style(BLUE, "o")
 STYLES_OF_STUDIES = (

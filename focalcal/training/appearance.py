@@ -71,27 +71,31 @@ GAMMA_MARKERS = ("o", "v", "^", "<", ">", "p")
 
 
 @dataclass(frozen=True)
-class LossStyle:
-    """How one loss is drawn."""
+class Style:
+    """How one loss or calibrator is drawn: colour, marker and line style as Matplotlib takes them."""
 
     color: str
     marker: str
     line: str = "-"
 
+    def options(self, **others: object) -> dict[str, object]:
+        """Return the style as options of Matplotlib's `plot`, with others added or in their place."""
+        return {"color": self.color, "marker": self.marker, "linestyle": self.line, **others}
+
 
 FAMILY_STYLES = {
-    "flsd-53": LossStyle("vermilion", "D", "--"),
-    "adafocal": LossStyle("green", "P", "-."),
-    "brier": LossStyle("orange", "X", ":"),
-    "ls": LossStyle("purple", "h", "--"),
-    "mmce": LossStyle("yellow", "*", "-."),
-    "mmce-authors": LossStyle("grey", "d", ":"),
-    "flsd-532": LossStyle("vermilion", "v", "-."),
-    "focal-sched-532": LossStyle("green", "<", ":"),
-    "focal-sched-531": LossStyle("orange", ">", "--"),
-    "dual-focal": LossStyle("purple", "^", "-."),
-    "mdca": LossStyle("yellow", "p", ":"),
-    "mbls": LossStyle("grey", "8", "--"),
+    "flsd-53": Style("vermilion", "D", "--"),
+    "adafocal": Style("green", "P", "-."),
+    "brier": Style("orange", "X", ":"),
+    "ls": Style("purple", "h", "--"),
+    "mmce": Style("yellow", "*", "-."),
+    "mmce-authors": Style("grey", "d", ":"),
+    "flsd-532": Style("vermilion", "v", "-."),
+    "focal-sched-532": Style("green", "<", ":"),
+    "focal-sched-531": Style("orange", ">", "--"),
+    "dual-focal": Style("purple", "^", "-."),
+    "mdca": Style("yellow", "p", ":"),
+    "mbls": Style("grey", "8", "--"),
 }
 """Styles of other losses, the same in every figure; a loss that has none takes one that is free."""
 
@@ -136,7 +140,7 @@ def is_smoothed(loss: str) -> bool:
     return parsed is not None and parsed.epsilon > 0
 
 
-def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
+def loss_styles(losses: Iterable[str]) -> dict[str, Style]:
     """Return how each loss is drawn, in the suite's order: cross-entropy, focal losses by gamma, others."""
     ordered = sorted(set(losses), key=loss_order)
     known = {loss: known_loss(loss) for loss in ordered}
@@ -144,11 +148,11 @@ def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
         loss for loss in ordered if known[loss] and known[loss].kind == "focal" and not is_smoothed(loss)
     ]
     others = [loss for loss in ordered if loss != "ce" and loss not in focal]
-    styles = {"ce": LossStyle("black", "s")}
+    styles = {"ce": Style("black", "s")}
     for position, loss in enumerate(focal):
         # The lightest and the darkest shade are used whatever the number of gammas.
         step = round(position * (len(GAMMA_SHADES) - 1) / max(1, len(focal) - 1))
-        styles[loss] = LossStyle(GAMMA_SHADES[step], GAMMA_MARKERS[step])
+        styles[loss] = Style(GAMMA_SHADES[step], GAMMA_MARKERS[step])
     for loss in others:
         own = FAMILY_STYLES.get(known[loss].kind) if known[loss] else None
         if own is not None and own not in styles.values():

@@ -29,11 +29,7 @@ def calibrators_ranked(frame: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
         .transform_filter(grammar.chosen(measured, "Measured by"))
         .encode(
             y=alt.Y("Calibrator:N", sort=None, title=None),
-            color=alt.Color(
-                "Calibrator:N",
-                scale=grammar.method_colors(),
-                legend=None,
-            ),
+            color=grammar.method_color(),
             tooltip=grammar.tooltip(
                 "Calibrator",
                 "Measured by",

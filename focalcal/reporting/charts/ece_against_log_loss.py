@@ -27,7 +27,10 @@ def ece_against_log_loss(scores: pd.DataFrame) -> alt.LayerChart | alt.FacetChar
     if frame.empty:
         return None
     losses = sorted(set(frame["loss"]), key=loss_order)
-    frame["loss"], frame["method"] = frame["loss"].map(loss_label), frame["method"].map(_method_label)
+    frame["loss"], frame["method"] = (
+        frame["loss"].map(loss_label),
+        frame["method"].map(lambda name: METHODS[name].label),
+    )
     frame = frame.rename(columns={"dataset": "Dataset", "loss": "Training loss", "method": "Calibrator"})
     dataset = grammar.choice("Dataset", frame["Dataset"])
     loss = grammar.choice("Training loss", map(loss_label, losses))
@@ -43,13 +46,7 @@ def ece_against_log_loss(scores: pd.DataFrame) -> alt.LayerChart | alt.FacetChar
             tooltip=grammar.tooltip("Calibrator", x="+.4~f", y="+.4~f"),
         )
     )
-    points = base.mark_point(size=70, filled=True, opacity=1).encode(
-        color=alt.Color(
-            "Calibrator:N",
-            scale=grammar.method_colors(),
-            legend=None,
-        )
-    )
+    points = base.mark_point(size=70, filled=True, opacity=1).encode(color=grammar.method_color())
     names = base.mark_text(align="left", dx=8, fontSize=12).encode(text="Calibrator:N")
     lines = (
         alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=grammar.GREY).encode(y=alt.datum(0)),
@@ -68,7 +65,3 @@ def _differences(scores: pd.DataFrame) -> pd.DataFrame:
         for metric, name in zip((LEADING, SECOND), names, strict=True)
     }
     return both[[*SETTING, "method"]].assign(**gaps)
-
-
-def _method_label(method: str) -> str:
-    return METHODS[method].label

@@ -65,12 +65,10 @@ def zero_line() -> alt.Chart:
     return alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=GREY).encode(x=alt.datum(0))
 
 
-def method_colors() -> alt.Scale:
-    """Return the colours of calibrators by their labels, the same as in figures."""
-    return alt.Scale(
-        domain=[method.label for method in METHODS.values()],
-        range=[PALETTE[method.color] for method in METHODS.values()],
-    )
+def method_color() -> alt.Color:
+    """Return the colour of each calibrator, the same as in figures, without a legend."""
+    labels, colors = zip(*((method.label, PALETTE[method.color]) for method in METHODS.values()), strict=True)
+    return alt.Color("Calibrator:N", scale=alt.Scale(domain=labels, range=colors), legend=None)
 
 
 def to_json(chart: Chart, product: Product) -> str:

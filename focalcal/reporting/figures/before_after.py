@@ -8,10 +8,10 @@ from matplotlib.lines import Line2D
 
 from focalcal.common.intervals import CONFIDENCE
 from focalcal.reporting.figures.reliability import Curve, add_bands, diagrams_by_loss, pool
-from focalcal.reporting.figures.style import GREEN, GREY, Style, legend_below, message_figure
+from focalcal.reporting.figures.style import GREEN, GREY, legend_below, message_figure
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
-from focalcal.training.appearance import loss_order
+from focalcal.training.appearance import Style, loss_order
 
 SIDE_STYLES = {
     "before": ("as trained", Style(GREY, "o")),

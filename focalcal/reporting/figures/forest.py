@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.scores import by_dataset_model
-from focalcal.reporting.figures.style import BLACK, Style, setting_title, styles_of_losses
+from focalcal.reporting.figures.style import BLACK, setting_title, styles_of_losses
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING
 from focalcal.reporting.statistics.effects import HEADLINE
 from focalcal.reporting.text import MINUS
-from focalcal.training.appearance import loss_label, loss_order
+from focalcal.training.appearance import Style, loss_label, loss_order
 
 SHOWN_METRICS = (LEADING, SECOND)
 ROW_INCHES = 0.19

@@ -15,7 +15,6 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.common.intervals import tails
 from focalcal.reporting.figures.style import (
     BLACK,
-    Style,
     legend_below,
     message_figure,
     method_handle,
@@ -26,7 +25,7 @@ from focalcal.reporting.figures.style import (
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.recovery import PARADIGMS
-from focalcal.training.appearance import GAMMA, is_smoothed, loss_label, loss_order
+from focalcal.training.appearance import GAMMA, Style, is_smoothed, loss_label, loss_order
 
 RESAMPLES = 2000
 FEW = 20

@@ -15,7 +15,6 @@ from focalcal.reporting.figures.style import (
     BLACK,
     COLUMNS,
     GREY,
-    Style,
     legend_below,
     method_handles,
     method_style,
@@ -36,7 +35,7 @@ from focalcal.reporting.records.measurements import (
 from focalcal.reporting.records.published import Published
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.text import MINUS, natural_order
-from focalcal.training.appearance import loss_label, loss_order
+from focalcal.training.appearance import Style, loss_label, loss_order
 
 LOSS_INCHES = (0.36, 0.7)
 """Least and greatest height of a loss with all its calibrators."""

@@ -12,7 +12,6 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import (
     BLACK,
     GREY,
-    Style,
     legend_below,
     message_figure,
     method_handle,
@@ -26,7 +25,7 @@ from focalcal.reporting.products import figure
 from focalcal.reporting.records.measurements import chosen_fits, rows_of_fits
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.text import MINUS
-from focalcal.training.appearance import GAMMA, loss_label, loss_order
+from focalcal.training.appearance import GAMMA, Style, loss_label, loss_order
 
 LEAST_SHOWN_TEMPERATURE = 0.1
 """Below it predictions are nearly one-hot and every curve is flat."""

@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from focalcal.reporting.figures.reliability import Curve, diagrams_by_loss, pool
-from focalcal.reporting.figures.style import Style, legend_below, message_figure
+from focalcal.reporting.figures.style import legend_below, message_figure
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
-from focalcal.training.appearance import loss_order
+from focalcal.training.appearance import Style, loss_order
 
 EPOCH_COLORS = LinearSegmentedColormap.from_list("epochs", ["#CC8A00", "#C4480A", "#8A1F45", "#3A0A45"])
 EPOCH_MARKERS = "os^Dvp"

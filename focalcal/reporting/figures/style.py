@@ -7,7 +7,7 @@ line style of its own, so that none carries meaning alone.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,7 +20,7 @@ from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter, S
 from focalcal.calibration.catalogue import METHODS
 from focalcal.common.io import atomic_output
 from focalcal.reporting.text import MINUS, format_short
-from focalcal.training.appearance import GAMMA, loss_styles
+from focalcal.training.appearance import GAMMA, Style, loss_styles
 
 PALETTE = {
     "black": "#000000",
@@ -85,19 +85,6 @@ STYLE = {
 }
 
 
-@dataclass(frozen=True)
-class Style:
-    """How one loss or calibrator is drawn, as Matplotlib takes it."""
-
-    color: str
-    marker: str
-    line: str = "-"
-
-    def options(self, **others: object) -> dict[str, object]:
-        """Return the style as options of Matplotlib's `plot`, with others added or in their place."""
-        return {"color": self.color, "marker": self.marker, "linestyle": self.line, **others}
-
-
 @contextmanager
 def house_style() -> Iterator[None]:
     """Give a context in which figures have the suite's fonts, grid and spacing."""
@@ -114,7 +101,7 @@ def method_style(method: str) -> Style:
 def styles_of_losses(losses: Iterable[str]) -> dict[str, Style]:
     """Return how each loss is drawn, in the suite's order."""
     found = loss_styles(losses)
-    return {loss: Style(PALETTE.get(s.color, s.color), s.marker, s.line) for loss, s in found.items()}
+    return {loss: replace(s, color=PALETTE.get(s.color, s.color)) for loss, s in found.items()}
 
 
 def method_handle(method: str) -> Line2D:

@@ -10,7 +10,6 @@ from focalcal.reporting.figures.style import (
     BLACK,
     BLUE,
     VERMILION,
-    Style,
     message_figure,
     panels,
     setting_title,
@@ -18,7 +17,7 @@ from focalcal.reporting.figures.style import (
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
-from focalcal.training.appearance import loss_label, loss_order
+from focalcal.training.appearance import Style, loss_label, loss_order
 
 SCORES = {
     "{split}_nll": (METRICS["nll"].name, 1),

@@ -78,4 +78,4 @@ def test_shades_are_for_focal_losses_with_a_fixed_gamma_on_hard_labels():
     losses = ["ce", "focal-3", "focal-3+ls-0.1", "flsd-53", "mine"]
     styles = appearance.loss_styles(losses)
     assert [loss for loss in losses if styles[loss].color in appearance.GAMMA_SHADES] == ["focal-3"]
-    assert styles["ce"] == appearance.LossStyle("black", "s")
+    assert styles["ce"] == appearance.Style("black", "s")
