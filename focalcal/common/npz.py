@@ -18,6 +18,7 @@ from focalcal.common.io import atomic_output
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
     """Write arrays by name, atomically and uncompressed, with the same bytes for the same arrays."""
     with atomic_output(path) as partial:
+        # It stamps every member with the same fixed date, and the members keep this order.
         np.savez(partial, **arrays)
 
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from focalcal.common import checksums
 from focalcal.common.errors import UserError
-from focalcal.common.io import atomic_output
+from focalcal.common.npz import write_npz
 from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
-from focalcal.data.normalisation import training_statistics
 from focalcal.data.splits import stratified
 
 POSTERIOR_SUM_TOLERANCE = 1e-6
@@ -31,6 +30,8 @@ NODE_COLUMNS = ("word", "left", "right", "label")
 TEXT_KINDS = ("tokens", "trees")
 _OPTIONAL = ("posterior", "words", "vectors", "split_sizes")
 _LOCAL_HEADER_BYTES = 30
+_CHUNK = 4096
+"""Samples whose statistics are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,8 @@ def write_dataset(path: str | os.PathLike[str], data: PreparedData) -> None:
     """Write `data` to `path` atomically; the same arrays always give the same bytes."""
     validate(data)
     values = {field.name: getattr(data, field.name) for field in fields(data)}
-    arrays: dict[str, Any] = {name: np.asarray(value) for name, value in values.items() if value is not None}
-    with atomic_output(path) as partial:
-        # np.savez stamps every member with the same fixed date, and the members keep this order.
-        np.savez(partial, **arrays)
+    arrays = {name: np.asarray(value) for name, value in values.items() if value is not None}
+    write_npz(path, arrays)
 
 
 def load_dataset(path: str | os.PathLike[str], *, memory_map: bool = False) -> PreparedData:
@@ -128,6 +127,24 @@ def load_dataset(path: str | os.PathLike[str], *, memory_map: bool = False) -> P
         raise UserError(f"no prepared data at {path}; make it with: snakemake {path}") from None
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
         raise UserError(f"{path} is not a prepared dataset ({error}); delete it and run again") from None
+
+
+def training_statistics(inputs: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the float32 mean and standard deviation of each channel or feature of the training samples.
+
+    A constant feature gets standard deviation 1, so it is normalised to 0.
+    """
+    axes = (0, 2, 3) if inputs.ndim == 4 else (0,)
+    scale = 255.0 if inputs.dtype == np.uint8 else 1.0
+    chunks = [train[i : i + _CHUNK] for i in range(0, len(train), _CHUNK)]
+    size = len(train) * int(np.prod(inputs.shape[2:], dtype=np.int64))
+    mean = sum((inputs[chunk] / scale).sum(axis=axes, dtype=np.float64) for chunk in chunks) / size
+    broadcast = mean[:, None, None] if inputs.ndim == 4 else mean
+    squares = (
+        np.square(inputs[chunk] / scale - broadcast).sum(axis=axes, dtype=np.float64) for chunk in chunks
+    )
+    std = np.sqrt(sum(squares) / size)
+    return mean.astype(np.float32), np.where(std > 0, std, 1).astype(np.float32)
 
 
 def split_checksum(data: PreparedData) -> str:

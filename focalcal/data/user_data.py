@@ -11,8 +11,7 @@ from focalcal.common import npz
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import extension_file, load_extension
 from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
-from focalcal.data.normalisation import training_statistics
-from focalcal.data.prepared import PreparedData
+from focalcal.data.prepared import PreparedData, training_statistics
 from focalcal.data.progress import followed
 from focalcal.data.splits import stratified
 
