@@ -49,13 +49,6 @@ def test_tar_is_extracted(tmp_path, mode):
     assert sorted(written) == sorted(tmp_path / "out" / name for name in CONTENT)
 
 
-def test_only_wanted_members_are_written(tmp_path):
-    (tmp_path / "x").write_bytes(tar_bytes(CONTENT))
-    written = archives.extract(tmp_path / "x", tmp_path / "out", lambda name: name.endswith(".txt"))
-    assert written == [tmp_path / "out" / "top.txt"]
-    assert files_below(tmp_path / "out") == {"top.txt": b"1"}
-
-
 UNSAFE = ["../escape", "a/../../escape", "/etc/escape", "a\\..\\escape", ".."]
 
 
@@ -84,19 +77,6 @@ def test_tar_holds_plain_files_only(tmp_path, kind):
     with pytest.raises(ArchiveError, match=r"link or device|damaged"):
         archives.extract(tmp_path / "x", tmp_path / "out", everything)
     assert not (tmp_path / "out" / "link").exists()
-
-
-def test_a_link_cannot_redirect_a_later_member(tmp_path):
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    with tarfile.open(tmp_path / "x", "w") as archive:
-        archive.addfile(member("folder", tarfile.SYMTYPE, str(outside)))
-        info = member("folder/file")
-        info.size = 4
-        archive.addfile(info, io.BytesIO(b"evil"))
-    with pytest.raises(ArchiveError, match="'folder', which is a link or device"):
-        archives.extract(tmp_path / "x", tmp_path / "out", everything)
-    assert list(outside.iterdir()) == []
 
 
 def test_an_unsafe_member_is_refused_even_if_unwanted(tmp_path):
@@ -138,18 +118,6 @@ def test_wrong_zip_content_is_damaged(tmp_path):
     (tmp_path / "x").write_bytes(content)
     with zipfile.ZipFile(tmp_path / "x") as archive, pytest.raises(ArchiveError, match="a is damaged"):
         archives.read_zip_member(archive, archive.getinfo("a"), 10**6)
-
-
-def test_html_instead_of_an_archive_is_damaged(tmp_path):
-    (tmp_path / "x").write_bytes(b"<html>please sign in</html>" * 100)
-    with pytest.raises(ArchiveError, match="x is damaged"):
-        archives.extract(tmp_path / "x", tmp_path / "out", everything)
-
-
-def test_gunzip(tmp_path):
-    (tmp_path / "x.gz").write_bytes(gz(b"abc" * 1000))
-    archives.gunzip(tmp_path / "x.gz", tmp_path / "x", 3000)
-    assert (tmp_path / "x").read_bytes() == b"abc" * 1000
 
 
 def test_gunzip_bomb_stops_at_the_limit(tmp_path):

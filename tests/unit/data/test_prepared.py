@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from focalcal.common.checksums import checksum
 from focalcal.common.errors import UserError
 from focalcal.data import prepared
 
@@ -25,12 +24,6 @@ def test_what_is_written_is_read(small_data, tmp_path, memory_map):
     assert isinstance(loaded.classes, int)
 
 
-def test_posterior_is_kept(small_data, tmp_path):
-    posterior = np.tile([0.25, 0.75], (8, 1))
-    prepared.write_dataset(tmp_path / "d.npz", replace(small_data, posterior=posterior))
-    np.testing.assert_array_equal(prepared.load_dataset(tmp_path / "d.npz").posterior, posterior)
-
-
 @pytest.mark.parametrize("memory_map", [False, True])
 def test_fortran_ordered_inputs(small_data, tmp_path, memory_map):
     data = replace(small_data, inputs=np.asfortranarray(small_data.inputs))
@@ -47,12 +40,6 @@ def test_bytes_are_the_same_each_time(small_data, tmp_path):
         assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
 
 
-def test_checksum_is_that_of_the_bytes(tmp_path):
-    (tmp_path / "file").write_bytes(b"abc" * 10**6)
-    assert checksum(tmp_path / "file") == hashlib.sha256(b"abc" * 10**6).hexdigest()
-    assert checksum(tmp_path / "file", "md5") == hashlib.md5(b"abc" * 10**6).hexdigest()  # noqa: S324
-
-
 def test_split_checksum_follows_its_definition(small_data):
     text = b"train:4\n" + b"".join(i.to_bytes(8, "little") for i in (4, 1, 2, 3))
     text += b"val:2\n" + b"".join(i.to_bytes(8, "little") for i in (0, 5))
@@ -60,10 +47,6 @@ def test_split_checksum_follows_its_definition(small_data):
     assert prepared.split_checksum(small_data) == hashlib.sha256(text).hexdigest()
     swapped = replace(small_data, val_indices=small_data.test_indices, test_indices=small_data.val_indices)
     assert prepared.split_checksum(swapped) != prepared.split_checksum(small_data)
-
-
-def test_class_counts(small_data):
-    assert prepared.class_counts(small_data) == {"train": [2, 2], "val": [1, 1], "test": [1, 1]}
 
 
 def features(data, values):
@@ -81,35 +64,20 @@ def features(data, values):
             r"inputs must not be empty, but have shape \(8, 3, 0, 3\)",
         ),
         ({"labels": np.zeros(8, np.int32)}, r"labels must be int64 \(8,\), not int32 \(8,\)"),
-        ({"labels": np.zeros(7, np.int64)}, r"labels must be int64 \(8,\), not int64 \(7,\)"),
         ({"labels": np.full(8, 2)}, r"labels must lie in 0\.\.1, not 2\.\.2"),
-        ({"labels": np.full(8, -1)}, r"labels must lie in 0\.\.1, not -1\.\.-1"),
         ({"classes": 1, "labels": np.zeros(8, np.int64)}, "classes must be at least 2, not 1"),
-        ({"mean": np.zeros(2, np.float32)}, r"mean must be float32 \(3,\), not float32 \(2,\)"),
-        ({"std": np.zeros(3)}, r"std must be float32 \(3,\), not float64 \(3,\)"),
         ({"std": np.zeros(3, np.float32)}, "std positive"),
         ({"mean": np.full(3, np.nan, np.float32)}, "mean must be finite"),
-        ({"val_indices": np.array([], np.int64)}, r"val_indices must be int64 \(m,\).* at least 2, not"),
         ({"val_indices": np.array([0])}, r"the number of val samples, at least 2, not int64 \(1,\)"),
-        ({"test_indices": np.array([6])}, r"the number of test samples, at least 2, not int64 \(1,\)"),
         ({"train_indices": np.array([], np.int64)}, "the number of train samples, at least 1, not"),
         ({"inputs": [[0.0]] * 8}, "inputs must be a NumPy array, not list; correct it"),
-        ({"labels": [0, 1] * 4}, "labels must be a NumPy array, not list"),
-        ({"test_indices": range(6, 8)}, "test_indices must be a NumPy array, not range"),
-        ({"mean": None}, "mean must be a NumPy array, not NoneType"),
-        ({"posterior": [[0.5, 0.5]] * 8}, "posterior must be a NumPy array, not list"),
         ({"classes": "2"}, "classes must be a Python int, not str; correct it"),
-        ({"classes": 2.0}, "classes must be a Python int, not float"),
-        ({"classes": np.int64(2)}, "classes must be a Python int, not int64"),
         ({"val_indices": np.array([0.0])}, r"val_indices must be int64 .* not float64"),
         ({"test_indices": np.array([7, 8])}, r"test_indices must lie in 0\.\.7, not 7\.\.8"),
-        ({"test_indices": np.array([-1, 7])}, r"test_indices must lie in 0\.\.7, not -1\.\.7"),
         ({"test_indices": np.array([6, 5])}, "splits must be disjoint; sample 5 is used 2 times"),
-        ({"val_indices": np.array([0, 0])}, "splits must be disjoint; sample 0 is used 2 times"),
         ({"posterior": np.ones((8, 2), np.float32)}, r"posterior must be float64 \(8, 2\), not float32"),
         ({"posterior": np.full((8, 2), 0.5001)}, "the largest error of a sum is 0.0002"),
         ({"posterior": np.tile([-0.5, 1.5], (8, 1))}, "posterior rows must be >= 0"),
-        ({"posterior": np.full((8, 2), np.nan)}, "posterior rows must be >= 0"),
     ],
 )
 def test_malformed_data_is_refused_by_name(small_data, tmp_path, change, message):
@@ -143,12 +111,6 @@ def test_foreign_npz_is_named(tmp_path):
         prepared.load_dataset(tmp_path / "d.npz")
 
 
-def test_pickled_objects_are_never_loaded(tmp_path):
-    np.savez(tmp_path / "d.npz", inputs=np.array([object()]), classes=2)
-    with pytest.raises(UserError, match="not a prepared dataset"):
-        prepared.load_dataset(tmp_path / "d.npz")
-
-
 def test_a_compressed_file_is_refused(small_data, tmp_path):
     arrays = {name: value for name, value in vars(small_data).items() if value is not None}
     np.savez_compressed(tmp_path / "d.npz", **arrays)
@@ -162,11 +124,3 @@ def test_an_object_array_of_inputs_is_refused(small_data, tmp_path, memory_map):
     np.savez(tmp_path / "d.npz", **{**arrays, "inputs": np.array([object()] * 8)})
     with pytest.raises(UserError, match="an array holds Python objects"):
         prepared.load_dataset(tmp_path / "d.npz", memory_map=memory_map)
-
-
-def test_truncated_inputs_are_refused(small_data, tmp_path):
-    prepared.write_dataset(tmp_path / "d.npz", small_data)
-    content = (tmp_path / "d.npz").read_bytes()
-    (tmp_path / "d.npz").write_bytes(content[: len(content) // 2])
-    with pytest.raises(UserError, match="not a prepared dataset"):
-        prepared.load_dataset(tmp_path / "d.npz")

@@ -13,14 +13,6 @@ def test_cifar_validation_ids_are_the_published_ones():
     np.testing.assert_array_equal(np.sort(np.concatenate([train, val])), np.arange(50_000))
 
 
-def test_shuffle_is_numpys_legacy_shuffle():
-    order = np.arange(20)
-    np.random.RandomState(7).shuffle(order)
-    train, val = splits.shuffled_validation(20, 6, seed=7)
-    np.testing.assert_array_equal(val, order[:6])
-    np.testing.assert_array_equal(train, order[6:])
-
-
 @given(
     labels=st.lists(st.integers(0, 4), min_size=3, max_size=80),
     seed=st.integers(0, 2**32 - 1),

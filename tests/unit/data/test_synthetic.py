@@ -62,14 +62,6 @@ def test_bayes_error_is_in_its_range(problem, low, high):
     assert low + 0.005 < error < high - 0.005
 
 
-def test_bayes_error_estimate_is_the_error_of_the_bayes_classifier():
-    problem = synthetic.gauss10()
-    features, labels = problem.sample(100_000, np.random.RandomState(9))
-    mistakes = (problem.posterior(features).argmax(axis=1) != labels).mean()
-    standard_error = np.sqrt(0.2 * 0.8 / 100_000)
-    assert abs(mistakes - bayes_error(problem, 100_000)) < 5 * standard_error
-
-
 @pytest.mark.parametrize("name", ["gauss-3", "gauss-10"])
 def test_labels_follow_the_posterior(name):
     """In each bin of predicted probability the class occurs as often as predicted, up to sampling noise."""
@@ -80,18 +72,6 @@ def test_labels_follow_the_posterior(name):
         predicted = data.posterior[chosen]
         spread = np.sqrt((predicted * (1 - predicted)).sum())
         assert abs(occurs[chosen].sum() - predicted.sum()) < 4.5 * spread
-
-
-@pytest.mark.parametrize(("name", "classes", "dimensions"), [("gauss-3", 3, 1), ("gauss-10", 10, 16)])
-def test_prepared_form(name, classes, dimensions):
-    data = synthetic.prepare_gaussian(name, SIZES, seed=0, noise=1.0)
-    prepared.validate(data)
-    assert data.inputs.shape == (600, dimensions)
-    assert data.inputs.dtype == np.float32
-    assert data.classes == classes
-    assert [len(data.indices(split)) for split in prepared.SPLITS] == [200, 100, 300]
-    np.testing.assert_array_equal(data.mean, 0)
-    np.testing.assert_array_equal(data.std, 1)
 
 
 def test_posterior_is_that_of_the_rounded_features():
@@ -107,12 +87,6 @@ def test_splits_have_streams_of_their_own():
         np.testing.assert_array_equal(small.inputs[small.indices(split)], large.inputs[large.indices(split)])
     first = [small.inputs[small.indices(split)][0, 0] for split in prepared.SPLITS]
     assert len(set(first)) == 3
-
-
-def test_seed_decides_the_sample():
-    samples = [synthetic.prepare_gaussian("gauss-3", SIZES, seed, 1.0).inputs for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(samples[0], samples[1])
-    assert (samples[0] != samples[2]).any()
 
 
 def test_sample_is_pinned():

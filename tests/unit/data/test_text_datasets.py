@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from focalcal.common.errors import UserError
-from focalcal.data import inspection, prepared, registry, user_data
+from focalcal.data import prepared, registry, user_data
 from focalcal.data.fetch import obtain
 from focalcal.data.prepare import prepare_dataset
 from tests.project import ROOT
@@ -121,18 +121,6 @@ def test_official_texts_with_random_vectors(server, tmp_path, caplog, make):
     assert "no vector in" not in caplog.text
 
 
-def test_a_missing_dataset_says_what_to_place_by_hand(cache, server):
-    spec = newsgroups_spec(server)
-    spec["entry"]["sources"] = [{**spec["entry"]["sources"][0], "base": f"{server.base}nowhere/"}]
-    with pytest.raises(
-        UserError, match=r"By hand: put 20news-bydate\.tar\.gz \(\d+ bytes, sha256:\w+\) into"
-    ):
-        prepare_dataset(spec, cache)
-    spec["entry"]["archives"] = [{"name": "20news-bydate.tar.gz"}]
-    with pytest.raises(UserError, match=r"By hand: put 20news-bydate\.tar\.gz into"):
-        prepare_dataset(spec, cache)
-
-
 def test_vectors_from_glove_and_from_the_mirror(server, tmp_path):
     files = registry.load_vectors_entry("glove-6b-100d")["files"]
     contents = {
@@ -173,7 +161,6 @@ def test_prepared_texts_can_be_written_read_and_drawn(server, cache, tmp_path):
     [
         ({"words": None}, "tokens need words and vectors"),
         ({"words": np.array(["a", "b"])}, "with word 0 empty"),
-        ({"words": np.array([], dtype=str)}, "with word 0 empty"),
         (
             {"vectors": np.zeros((3, 4), np.float32)},
             r"vectors must be float32 \(18, d\), not float32 \(3, 4\)",
@@ -196,7 +183,6 @@ def test_malformed_texts_are_refused(server, cache, change, message):
         ([3, -1, -1, 3], "labels of nodes must be at most 2, which is neutral"),
         ([7, -1, -1, 1], r"words must be numbered -1\.\.6, not -1\.\.7"),
         ([-1, 0, 3, -1], "must be the child of one other, except the root"),
-        ([-1, 3, 3, 1], "must be the child of one other, except the root"),
         ([-1, 0, 3, 0], "the label of each sample must be that of its root"),
         ([-1, -1, -1, 1], "without children must have a word"),
     ],
@@ -209,11 +195,10 @@ def test_malformed_trees_are_refused(server, cache, row, message):
         prepared.validate(replace(data, inputs=inputs))
 
 
-@pytest.mark.parametrize("rows", [slice(0, 1), slice(0, 5)])
-def test_every_node_has_a_label(server, cache, rows):
+def test_every_node_has_a_label(server, cache):
     data = prepare_dataset(treebank_spec(server), cache).data
     inputs = data.inputs.copy()
-    inputs[0, rows, 3] = -1
+    inputs[0, 0, 3] = -1
     with pytest.raises(ValueError, match="each tree must have a node, and every node a label"):
         prepared.validate(replace(data, inputs=inputs))
 
@@ -246,15 +231,6 @@ def test_long_texts_and_long_words(tmp_path):
     assert data.inputs[7, -2:].tolist() == [0, 1]
 
 
-def test_a_class_folder_without_texts_is_named(tmp_path):
-    for name, suffix in {"ham": "txt", "spam": "txt", "eggs": "md"}.items():
-        (tmp_path / "mail" / name).mkdir(parents=True)
-        for i in range(10):
-            (tmp_path / "mail" / name / f"{i}.{suffix}").write_text("words")
-    with pytest.raises(UserError, match="no training sample of 1 of its 3 classes: eggs"):
-        prepare_dataset(own_spec(tmp_path / "mail", validation=4, test=4), tmp_path)
-
-
 def test_a_byte_order_mark_is_no_word_and_a_dangling_link_is_named(tmp_path):
     for name in ("ham", "spam"):
         (tmp_path / "mail" / name).mkdir(parents=True)
@@ -285,14 +261,6 @@ def test_texts_without_words_and_in_several_splits_are_counted(tmp_path, caplog)
     assert "reviews: texts that occur, word for word, in more than one split: 1" in caplog.messages
 
 
-def test_long_class_names_leave_room_for_texts(tmp_path):
-    lines = ["text,label", *(f"good,{'xy'[i % 2] * 90}" for i in range(20))]
-    (tmp_path / "names.csv").write_text("\n".join(lines))
-    preparation = prepare_dataset(own_spec(tmp_path / "names.csv", validation=4, test=4), tmp_path)
-    inspection.save_figure(preparation.data, "names", preparation.class_names, [tmp_path / "names.png"])
-    assert matplotlib.image.imread(tmp_path / "names.png").std() > 0
-
-
 def test_own_texts_from_folders(tmp_path):
     for name in ("ham", "spam"):
         (tmp_path / "mail" / name).mkdir(parents=True)
@@ -310,7 +278,6 @@ def test_own_texts_from_folders(tmp_path):
     [
         ("words,label\na,b\n", "has the columns 'words', 'label'; allowed: text, label and optionally split"),
         ("text;label\na;b\n", "has the columns 'text;label'; allowed: .* separated by commas; rename, add"),
-        ("text,label,label\na,b,c\n", "has the columns 'text', 'label', 'label'; allowed"),
         ("text,label\n", "has no rows below its header"),
         ("text,label\na,x\nb,x\n", "has only the class 'x'; allowed: 2 or more"),
         ("text,label,split\na,x,train\nb,y,dev\n", "has the split 'dev'; allowed: train, val, test"),
@@ -320,10 +287,8 @@ def test_own_texts_from_folders(tmp_path):
             "text,label\na,x\nso bad, really,y\n",
             "row 2 does not have 2 cells; allowed: one per column; put a",
         ),
-        ("text,label\na,x\nb\n", "row 2 does not have 2 cells"),
         ("text,label\na,x\nb, \n", "row 2 has no label"),
         (b"text,label\ncaf\xe9,x\n", r"t\.csv cannot be read as CSV in UTF-8 \('utf-8' codec"),
-        ("", "has the columns none"),
     ],
 )
 def test_wrong_csv_files_are_named(tmp_path, content, message):
@@ -393,10 +358,3 @@ def test_a_text_that_is_not_utf8_is_named(tmp_path):
 def test_wrong_settings_are_named(name, settings, message):
     with pytest.raises(UserError, match=message):
         registry.job_spec(name, settings)
-
-
-def test_official_counts():
-    newsgroups = registry.job_spec("20newsgroups")
-    assert newsgroups["entry"]["counts"] == {"all": 18_846}
-    assert (newsgroups["parameters"]["validation"], newsgroups["parameters"]["test"]) == (900, 3_999)
-    assert registry.job_spec("sst-binary")["entry"]["counts"] == {"train": 6_920, "val": 872, "test": 1_821}

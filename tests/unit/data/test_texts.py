@@ -75,13 +75,6 @@ def test_vectors_of_no_word_at_all_are_refused(tmp_path, content):
         texts.read_vectors(tmp_path / "glove.txt", ["", "a", "zebra"], 3, 0.0)
 
 
-def test_missing_vectors_are_logged(caplog, tmp_path):
-    (tmp_path / "glove.txt").write_text("the 1\n")
-    found = texts.read_vectors(tmp_path / "glove.txt", ["", "the", "n't", "a"], 1, 0.0)
-    texts.warn_about_missing("reviews", "a mirror", found)
-    assert caplog.messages == ["reviews: 2 of 3 words have no vector in a mirror, the most frequent: n't, a"]
-
-
 def test_trees_list_children_before_parents():
     nodes = treebank.parse_tree("(3 (2 It) (4 (2 's) (4 -LRB-)))")
     assert [(node.label, node.word, node.left, node.right) for node in nodes] == [

@@ -43,13 +43,6 @@ def test_normalisation_is_that_of_the_training_images(pictures):
     assert data.std[2] == 1  # the blue channel is constant
 
 
-def test_numbers_of_samples_and_seed(pictures):
-    data, _ = user_data.from_folder(pictures, **{**OPTIONS, "validation": 6, "test": 9})
-    assert [len(data.indices(split)) for split in prepared.SPLITS] == [45, 6, 9]
-    other, _ = user_data.from_folder(pictures, **{**OPTIONS, "validation": 6, "test": 9, "seed": 1})
-    assert prepared.split_checksum(other) != prepared.split_checksum(data)
-
-
 def test_split_folders(tmp_path):
     for split, count in {"train": 10, "val": 3, "test": 4}.items():
         for label, name in enumerate(["ant", "bee"]):
@@ -249,17 +242,14 @@ PARTS = {
     ("arrays", "message"),
     [
         ({}, r"lacks the array 'x_train'; allowed: inputs, labels or x_train.*; it has: none"),
-        ({"inputs": np.ones((3, 2))}, r"lacks the array 'labels'.*it has: inputs"),
         ({**GOOD, "extra": 1}, r"has the unknown array 'extra'; allowed: inputs, labels, train_indices"),
         ({**GOOD, "val_indices": [1]}, "has indices for val only; allowed: train, val and test, or none"),
         ({**GOOD, "labels": np.ones(10)}, r"labels is float64 \(10,\); allowed: whole numbers \(n,\)"),
-        ({**GOOD, "labels": np.ones((10, 2), int)}, r"labels is int64 \(10, 2\); allowed"),
         ({**GOOD, "labels": -np.ones(10, int)}, r"labels must hold classes 0, 1, \.\.\."),
         (
             {**GOOD, "labels": np.arange(9) % 2},
             "inputs has 10 samples but labels has 9; allowed: equal numbers",
         ),
-        ({**GOOD, "labels": np.array(1)}, r"labels is int64 \(\); allowed: whole numbers \(n,\)"),
         (
             {**GOOD, "labels": np.arange(10) % 3 + 1},
             r"has no training sample of 1 of its 4 classes: 0; allowed: .* per class; number labels",
@@ -270,36 +260,19 @@ PARTS = {
         ),
         ({**GOOD, **INDICES, "val_indices": [2, 10]}, "val_indices goes from 2 to 10; allowed: 0 to 9"),
         ({**GOOD, **INDICES, "test_indices": [0.5, 1]}, r"test_indices is float64 \(2,\); allowed: whole"),
-        ({**GOOD, **INDICES, "train_indices": [4, 6, 8]}, "no training sample of 1 of its 2 classes: 1;"),
-        (
-            {**PARTS, "y_train": np.arange(9) % 2, "y_test": np.arange(3) % 2},
-            "x_train has 8 samples but y_train has 9; allowed: equal numbers",
-        ),
         ({**PARTS, "y_val": [0, 1]}, "x_val is missing; allowed: images or features"),
-        (
-            {**PARTS, "x_val": np.ones((2, 2)), "y_val": [0, 1, 0]},
-            "x_val has 2 samples but y_val has 3; allowed",
-        ),
+        ({**PARTS, "x_val": np.ones((1, 2))}, "y_val is missing; allowed: whole numbers"),
         (
             {**GOOD, "inputs": np.ones((10, 4, 4))},
             r"inputs is float64 \(10, 4, 4\); allowed: images as uint8",
         ),
         ({**GOOD, "inputs": np.ones((10, 5, 5, 2), np.uint8)}, r"with C one of \(1, 3, 4\)"),
         ({**GOOD, "inputs": np.array([["a"]] * 10)}, "inputs is <U1"),
-        (
-            {"x_train": np.ones((3, 2)), "y_train": [0, 1, 0], "x_test": np.ones((1, 2))},
-            "lacks the array 'y_test'",
-        ),
     ],
 )
 def test_npz_mistakes_are_reported(tmp_path, arrays, message):
     with pytest.raises(UserError, match=message):
         user_data.from_npz(save(tmp_path / "a.npz", **arrays), **SPLIT)
-
-
-def test_an_x_val_without_y_val_is_reported(tmp_path):
-    with pytest.raises(UserError, match="y_val is missing; allowed: whole numbers"):
-        user_data.from_npz(save(tmp_path / "a.npz", **PARTS, x_val=np.ones((1, 2))), **SPLIT)
 
 
 def test_a_drawn_split_has_two_samples_to_evaluate(tmp_path):
@@ -326,36 +299,10 @@ def test_npz_with_objects_is_refused(tmp_path):
         user_data.from_npz(tmp_path / "a.npz", **SPLIT)
 
 
-OWN_CODE = """
-import numpy as np
-from focalcal.data.prepared import PreparedData
-
-def load(options):
-    count = options["count"]
-    return PreparedData(
-        inputs=np.ones((count, 2), dtype=np.float32),
-        labels=np.arange(count) % 2,
-        train_indices=np.arange(0, count - 4),
-        val_indices=np.arange(count - 4, count - 2),
-        test_indices=np.arange(count - 2, count),
-        classes=2,
-        mean=np.zeros(2, dtype=np.float32),
-        std=np.ones(2, dtype=np.float32),
-    )
-"""
-
-
 def write_extension(root, name, text):
     folder = root / "extensions" / "datasets"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.py").write_text(text)
-
-
-def test_a_python_file(tmp_path):
-    write_extension(tmp_path, "mine", OWN_CODE)
-    data = user_data.from_extension("mine", {"count": 7}, tmp_path)
-    prepared.validate(data)
-    assert len(data.inputs) == 7
 
 
 def test_python_file_mistakes_are_reported(tmp_path):
