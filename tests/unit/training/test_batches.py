@@ -42,12 +42,6 @@ def test_crop_and_flip_against_a_loop():
     np.testing.assert_array_equal(result.numpy(), np.stack(expected))
 
 
-def test_no_padding_and_no_flip_is_the_identity():
-    images = torch.randint(0, 256, (4, 5, 5, 1), dtype=torch.uint8)
-    none = torch.zeros(4, dtype=torch.bool)
-    assert torch.equal(crop_and_flip(images, 0, torch.zeros(4, 2, dtype=torch.int64), none), images)
-
-
 def test_evaluation_inputs_are_normalised_channels_last():
     data = image_data()
     split = resident_split(data, data.val_indices, CPU)
@@ -100,18 +94,3 @@ def test_seeds_of_epochs_differ():
     seeds = {derived_seed(seed, epoch) for seed in range(30) for epoch in range(30)}
     assert len(seeds) == 900
     assert max(seeds) < 2**63
-
-
-def test_features_pass_through():
-    data = PreparedData(
-        np.arange(12, dtype=np.float32).reshape(6, 2),
-        np.zeros(6, dtype=np.int64),
-        np.array([0, 1, 2]),
-        np.array([3, 4]),
-        np.array([5]),
-        2,
-        np.zeros(2, dtype=np.float32),
-        np.ones(2, dtype=np.float32),
-    )
-    split = resident_split(data, data.val_indices, CPU)
-    assert split.normalised(split.inputs).tolist() == [[6, 7], [8, 9]]

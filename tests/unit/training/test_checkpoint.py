@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from focalcal.training.checkpoint import Checkpoint, CheckpointFile, CheckpointRefusedError, first_difference
+from focalcal.training.checkpoint import Checkpoint, CheckpointFile, CheckpointRefusedError
 
 IDENTITY = {"spec": {"loss": "ce", "recipe": {"epochs": 3, "milestones": [1, 2]}}, "code": {"a.py": "1234"}}
 TENSORS = {
@@ -24,16 +24,6 @@ def test_round_trip(file):
     assert loaded.tensors.keys() == TENSORS.keys()
     assert all(torch.equal(loaded.tensors[name], value) for name, value in TENSORS.items())
     assert [path.name for path in file.folder.iterdir()] == ["state.safetensors"]
-
-
-def test_no_file_is_no_checkpoint(tmp_path):
-    assert CheckpointFile(tmp_path / "nowhere", IDENTITY).load() is None
-
-
-def test_removal_takes_the_folder(file):
-    file.remove()
-    assert not file.folder.exists()
-    file.remove()
 
 
 @pytest.mark.parametrize("position", [-1, -40, 3, 60])
@@ -67,7 +57,3 @@ def test_a_checkpoint_of_another_run_is_refused(file, identity, difference):
     with pytest.raises(CheckpointRefusedError) as refusal:
         CheckpointFile(file.folder, identity).load()
     assert str(refusal.value) == f"{file.path} belongs to another run ({difference})"
-
-
-def test_equal_values_have_no_difference():
-    assert first_difference({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}) is None

@@ -39,10 +39,6 @@ def recipe(**changes):
     return Recipe(epochs=1, batch_size=1, learning_rate=0.1, **changes)
 
 
-def test_the_cpu_is_used_on_request():
-    assert choose_device(recipe(device="cpu")) == torch.device("cpu")
-
-
 def test_a_gpu_is_used_if_there_is_one(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_device(recipe(device="auto")) == torch.device("cuda")

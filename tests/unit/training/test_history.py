@@ -3,9 +3,7 @@ import math
 import pytest
 import torch
 
-from focalcal.common.csv_rows import read_rows, write_rows
 from focalcal.training.history import (
-    COLUMNS,
     EpochRecorder,
     GradientNormProbe,
     gradient_quantiles,
@@ -65,14 +63,6 @@ def test_reliability_bins():
     assert bins["count"] == [0, 0, 1, 2, 1]
     assert bins["confidence"] == pytest.approx([0, 0, 0.6, 0.75, 0.9])
     assert bins["accuracy"] == pytest.approx([0, 0, 0, 1, 1])
-
-
-def test_csv_has_all_columns_and_empty_cells(tmp_path):
-    measured = {"epoch": 1, "val_loss": 0.1, "val_nll_incorrect": None, "gammas": "1 2"}
-    write_rows(tmp_path / "history.csv", [measured], COLUMNS)
-    (row,) = read_rows(tmp_path / "history.csv")
-    assert tuple(row) == COLUMNS
-    assert (row["epoch"], row["val_loss"], row["val_nll_incorrect"], row["test_loss"]) == ("1", "0.1", "", "")
 
 
 def test_gradient_quantiles():

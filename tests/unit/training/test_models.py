@@ -34,10 +34,6 @@ def test_parameter_counts(model_id, classes, count):
     assert trainable(model_id, (3, 32, 32), classes) == count
 
 
-def test_tiny_imagenet_changes_only_the_classifier():
-    assert trainable("resnet50", (3, 64, 64), 200) == 23_520_842 + (2048 + 1) * 190
-
-
 IMAGE_MODELS = [name for name, model in MODELS.items() if "images" in model.inputs]
 
 

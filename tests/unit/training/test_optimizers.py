@@ -33,25 +33,19 @@ def torch_steps(kind, **arguments):
     return make
 
 
-@pytest.mark.parametrize("nesterov", [False, True])
-def test_sgd_gives_the_bits_of_torch_optim(nesterov):
-    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, weight_decay=5e-4, nesterov=nesterov)
+@pytest.mark.parametrize(
+    ("changes", "kind", "arguments"),
+    [
+        ({"nesterov": False}, torch.optim.SGD, {"momentum": 0.9}),
+        ({"nesterov": True}, torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
+        ({"optimizer": "adamw"}, torch.optim.AdamW, {}),
+        ({"optimizer": "adagrad"}, torch.optim.Adagrad, {}),
+    ],
+)
+def test_steps_give_the_bits_of_torch_optim(changes, kind, arguments):
+    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, weight_decay=0.02, **changes)
     ours = trained(lambda parameters: make_optimizer(parameters, recipe).step)
-    theirs = trained(torch_steps(torch.optim.SGD, momentum=0.9, weight_decay=5e-4, nesterov=nesterov))
-    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
-
-
-def test_adamw_gives_the_bits_of_torch_optim():
-    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, optimizer="adamw", weight_decay=0.02)
-    ours = trained(lambda parameters: make_optimizer(parameters, recipe).step)
-    theirs = trained(torch_steps(torch.optim.AdamW, weight_decay=0.02))
-    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
-
-
-def test_adagrad_gives_the_bits_of_torch_optim():
-    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, optimizer="adagrad", weight_decay=0.02)
-    ours = trained(lambda parameters: make_optimizer(parameters, recipe).step)
-    theirs = trained(torch_steps(torch.optim.Adagrad, weight_decay=0.02))
+    theirs = trained(torch_steps(kind, weight_decay=0.02, **arguments))
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 

@@ -5,9 +5,7 @@ import pytest
 import yaml
 
 from focalcal.common.errors import UserError
-from focalcal.data import registry
 from focalcal.training.recipes import (
-    AdaFocalSettings,
     check_recipe,
     learning_rate,
     recipe_from_dict,
@@ -31,13 +29,6 @@ def epoch_rates(name, steps_per_epoch=7):
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_agrees_with_itself(name):
     check_recipe(recipe_from_dict(RECIPES[name]))
-
-
-def test_lists_and_mappings_become_values_that_cannot_change():
-    chosen = recipe(milestones=[3, 5], gamma_milestones=[1, 2], adafocal={"bins": 3})
-    assert (chosen.milestones, chosen.gamma_milestones) == ((3, 5), (1, 2))
-    assert chosen.adafocal == AdaFocalSettings(bins=3)
-    assert hash(chosen) == hash(recipe(milestones=(3, 5), gamma_milestones=(1, 2), adafocal={"bins": 3}))
 
 
 @pytest.mark.parametrize(
@@ -76,35 +67,6 @@ def test_other_schedules_by_hand():
     assert learning_rate(recipe(schedule="one-cycle", warmup=0.0), 0, 4) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"device": "cpu", "precision": "bf16"}, 'recipe.device is "cpu"; allowed: auto or cuda with bf16'),
-        ({"device": "cpu", "compile": True}, 'recipe.device is "cpu"; allowed: auto or cuda with bf16'),
-        ({"adafocal": {"low": 30}}, r"recipe.adafocal.low is 30; allowed: at most .* which is 20"),
-        ({"milestones": [250, 150]}, r"recipe.milestones is \[250, 150\]; allowed: numbers that increase"),
-        (
-            {"milestones": [2], "schedule": "cosine"},
-            r"milestones is \[2\]; allowed: nothing with schedule cosine",
-        ),
-    ],
-)
-def test_recipes_that_contradict_themselves_are_refused(changes, message):
-    with pytest.raises(UserError, match=message):
-        check_recipe(recipe(**changes))
-
-
 def test_a_spec_without_one_of_its_keys_is_refused():
     with pytest.raises(UserError, match=r"--spec must have the keys dataset, .*; 'seed' is missing"):
         spec_from_dict({"dataset": "gauss-3", "model": "mlp", "loss": "ce", "recipe": MINIMAL})
-
-
-@pytest.mark.parametrize("paper", ["komisarenko2024", "mukhoti2020"])
-def test_evaluation_of_large_networks_needs_half_of_the_memory_that_its_job_asks_for(paper):
-    # rules/training.smk asks for 4,000 MB. The largest activations of these networks grow with the image's
-    # area: measured on ResNet-50, 13.4 MB per image of 64 x 64.
-    for block in yaml.safe_load((ROOT / "configs" / f"{paper}.yaml").read_text("utf-8"))["runs"]:
-        batch = recipe_from_dict(RECIPES[block["recipe"]]).evaluation_batch_size
-        for dataset in block["datasets"]:
-            side = registry.load_entry(dataset)["shape"][1]
-            assert 13.4 * (side / 64) ** 2 * batch < 2000, (block["recipe"], dataset)
