@@ -1,7 +1,7 @@
 import pytest
 
 from focalcal.common.checks import Check, check_from_row, write_checks
-from focalcal.common.csv_rows import read_rows, write_rows
+from focalcal.common.csv_rows import read_rows
 
 
 def test_checks_are_read_as_written(tmp_path):
@@ -16,11 +16,6 @@ def test_checks_are_read_as_written(tmp_path):
     assert [check_from_row(row) for row in read_rows(tmp_path / "checks.csv")] == [exact, measured]
 
 
-def test_no_check_is_a_table_without_rows(tmp_path):
-    write_checks(tmp_path / "checks.csv", [])
-    assert (tmp_path / "checks.csv").read_text() == "name,value,detail,n,by_seed,setting,place,outside\n"
-
-
 def test_a_name_is_used_once(tmp_path):
     with pytest.raises(ValueError, match=r"^check 'a' was computed 2 times$"):
         write_checks(tmp_path / "checks.csv", [Check("a", 1.0), Check("b", 1.0), Check("a", 2.0)])
@@ -29,8 +24,3 @@ def test_a_name_is_used_once(tmp_path):
     write_checks(tmp_path / "checks.csv", places)
     with pytest.raises(ValueError, match=r"^check 'a / P s / d/m' was computed 2 times$"):
         write_checks(tmp_path / "checks.csv", [*places, places[0]])
-
-
-def test_rows_keep_every_digit_and_name_their_columns(tmp_path):
-    write_rows(tmp_path / "t.csv", [{"a": 0.1 + 0.2, "b": "x"}])
-    assert read_rows(tmp_path / "t.csv") == [{"a": "0.30000000000000004", "b": "x"}]

@@ -11,11 +11,6 @@ from tests.project import ROOT, merged_config
 
 MISTAKES = {
     "settings of no dataset": ("datasets", {"gaus-10": {"noise": 2}}, "unknown dataset 'gaus-10'"),
-    "variant of no dataset": (
-        "datasets",
-        {"mine": {"base": "nope"}},
-        r"datasets\.mine\.base: must be a built-in dataset .*not 'nope'",
-    ),
     "braces in a folder": (
         "datasets",
         {"mine": {"folder": "{here}"}},
@@ -25,11 +20,6 @@ MISTAKES = {
         "recovery",
         {"human_labels": {"gauss-3": "{x}.npz"}},
         r"'recovery\.human_labels\.gauss-3' is \"{x}\.npz\"; allowed: .*; .*wildcards",
-    ),
-    "settings a dataset does not have": (
-        "datasets",
-        {"cifar10": {"noise": 2}},
-        r"datasets\.cifar10\.noise: unknown key",
     ),
     "unknown metric": ("report", {"metric": "brie"}, r"'report\.metric' is \"brie\".*did you mean 'brier'"),
     "reliability of no method": (
@@ -68,40 +58,15 @@ MISTAKES = {
         r"'calibration\.temperatures\.step' is 1e-09, .*allowed: at most 100000",
     ),
     "unknown method": ("calibration", {"methods": ["fst"]}, r"methods' is \"fst\".*did you mean 'fts'"),
-    "temperature below what is computed": (
-        "calibration",
-        {"temperatures": {"start": 1e-9, "stop": 1, "step": 0.5}},
-        r"'calibration\.temperatures\.start' is 1e-09; allowed: a number, at least 0\.0001",
-    ),
     "range of gammas that falls": (
         "theory",
         {"fit_ranges": [[0, 10], [5, 2]]},
         r"'theory\.fit_ranges' has \[5, 2\], in which .* 0 of 'theory\.matching_gammas' lie; allowed: .* 3;",
     ),
-    "range without gammas": (
-        "theory",
-        {"fit_ranges": [[100, 200]]},
-        r"'theory\.fit_ranges' has \[100, 200\]",
-    ),
     "too few gammas in the default ranges": (
         "theory",
         {"matching_gammas": [1, 2, 3]},
         r"'theory\.fit_ranges' has \[1\.0, 10\.0\].* 2 of 'theory\.matching_gammas' lie",
-    ),
-    "logits nobody has": (
-        "theory",
-        {"max_logit": 1e300},
-        r"'theory\.max_logit' is 1e\+300; allowed: a number, above 0, at most 1000",
-    ),
-    "box too wide to search": (
-        "theory",
-        {"sensitivity_max_logits": [1, 50]},
-        r"'theory\.sensitivity_max_logits\[1\]' is 50; allowed: a number, above 0, at most 20",
-    ),
-    "human labels of no dataset": (
-        "recovery",
-        {"human_labels": {"cifar1O": "download"}},
-        r"'recovery\.human_labels' is \"cifar1O\".*did you mean 'cifar10'",
     ),
     "human labels nobody serves": (
         "recovery",
@@ -118,16 +83,6 @@ MISTAKES = {
         {"images_per_second": {"default": 1, "resnet5O": 2}},
         r"'plan\.images_per_second': .*'resnet5O'",
     ),
-    "more samples than a machine has room for": (
-        "datasets",
-        {"gauss-3": {"sizes": {"train": 10**15}}},
-        r"'datasets\.gauss-3\.sizes\.train' is 10+; allowed: a whole number, at least 1, at most 10000000",
-    ),
-    "noise that underflows": (
-        "datasets",
-        {"gauss-3": {"noise": 1e-300}},
-        r"datasets\.gauss-3\.noise: must be at least 1e-06 for a Gaussian problem, not 1e-300",
-    ),
     "more gammas than a command line takes": (
         "calibration",
         {
@@ -141,29 +96,23 @@ MISTAKES = {
         {"mine": {"path": "x.npz", "dataset": "own", "model": "ab" * 20, "loss": "ce", "seed": 1}},
         r"'logits\.mine\.model' has \"(ab){20}\", which ends with 20 or more repetitions",
     ),
-    "logits with a name too long for a file": (
-        "logits",
-        {"mine": {"path": "x.npz", "dataset": "own", "model": "a" * 101, "loss": "ce", "seed": 1}},
-        r"'logits\.mine\.model' is .*at most 100 characters",
-    ),
     "key that is a number": ("logits", {1: {}}, r"'logits\.1' is not a text.*quotes"),
-    "dataset that is a number": ("datasets", {3: {"noise": 1}}, r"'datasets\.3' is not a text"),
 }
 BLOCKS = {
     "unknown loss": ({"losses": ["focul-2"]}, r"losses': .*'focul-2'.*focal-GAMMA"),
-    "gamma of a loss below its range": ({"losses": ["focal--1"]}, r"losses': .*'focal--1'"),
-    "gamma of a loss misspelt": ({"losses": ["focal-2.0"]}, r"losses': .*'focal-2\.0'.*write 2"),
     "unknown dataset": ({"datasets": ["gaus-3"]}, r"datasets' is \"gaus-3\".*did you mean 'gauss-3'"),
-    "path in a name": ({"datasets": ["../../etc"]}, r"datasets\[0\]' is .*a text matching"),
     "unknown model": ({"models": ["mpl"]}, r"models': .*'mpl'.*mlp"),
     "model that needs images": ({"models": ["cnn-small"]}, r"models', dataset 'gauss-10': .*'cnn-small'"),
     "unknown recipe": ({"recipe": "quickstar"}, r"recipe' is .*did you mean 'quickstart'"),
 }
 RECIPES = {
     "milestones that fall": ({"milestones": [250, 150]}, r"milestones is \[250, 150\]; allowed: .*increase"),
+    "milestones of another schedule": (
+        {"milestones": [2], "schedule": "cosine"},
+        r"milestones is \[2\]; allowed: nothing with schedule cosine",
+    ),
     "gamma milestones that stay": ({"gamma_milestones": [5, 5]}, r"gamma_milestones is \[5, 5\]"),
     "bf16 on a CPU": ({"device": "cpu", "precision": "bf16"}, r'device is "cpu"; allowed: auto or cuda'),
-    "compile on a CPU": ({"device": "cpu", "compile": True}, r'device is "cpu"'),
     "snapshot after the last epoch": (
         {"snapshot_epochs": [1, 99]},
         r"snapshot_epochs is \[1, 99\]; allowed: at most the number of epochs, which is 20",
@@ -209,23 +158,6 @@ def test_a_run_that_is_described_twice_is_refused():
     assert_refused(config, r"describe the run gauss-10/mlp/ce/seed2 more than once")
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "most"),
-    [
-        ("epochs", 10**12, 100_000),
-        ("batch_size", 10**18, 1_000_000),
-        ("learning_rate", 1e308, "1000000.0"),
-        ("threads", 1_000_000, 1024),
-        ("crop_padding", 10**9, 1024),
-        ("evaluation_batch_size", 10**18, 1_000_000),
-    ],
-)
-def test_a_recipe_beyond_any_machine_is_refused(key, value, most):
-    config = merged_config()
-    config["recipes"]["recovery"][key] = value
-    assert_refused(config, rf"'recipes\.recovery\.{key}' is .*; allowed: .*at most {most};")
-
-
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_that_contradicts_itself_is_refused(name):
     values, message = RECIPES[name]
@@ -259,9 +191,8 @@ def test_the_last_temperature_is_counted_in_decimals():
     assert build_grid(config, ROOT).paths
 
 
-@pytest.mark.parametrize("loss", ["focal-200", "focal-100.5+ls-0.1", "dual-focal-999"])
-def test_a_gamma_beyond_what_psi_is_computed_for_is_refused(tmp_path, loss):
-    config = merged_config()
+def test_a_gamma_beyond_what_psi_is_computed_for_is_refused(tmp_path):
+    config, loss = merged_config(), "focal-100.5+ls-0.1"
     config["runs"][0]["losses"] = ["focal-100", loss]
     assert_refused(config, rf"'runs\[0\]\.losses': loss '{re.escape(loss)}': gamma must be at most 100")
     (tmp_path / "logits.npz").touch()
@@ -287,11 +218,8 @@ def test_a_run_that_is_not_configured_is_named():
     [
         ("losses/focal-2.py", "def loss(): ...", ": 'focal-2' is the name of one that"),
         ("calibrators/ts.py", "class A: ...", ": 'ts' is the name of one that"),
-        ("metrics/ece.py", "def metric(): ...", ": 'ece' is the name of one that"),
-        ("models/mlp.py", "def build(): ...", ": 'mlp' is the name of one that"),
         ("datasets/digits.py", "def load(): ...", ": 'digits' is the name of one that"),
         ("loss/mine.py", "", " is found by no name; allowed: the folders datasets, losses"),
-        ("mine.py", "", " is found by no name; allowed: the folders datasets, losses"),
     ],
 )
 def test_a_misplaced_or_misnamed_extension_is_refused(tmp_path, file, text, message):

@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import subprocess
 import sys
@@ -9,31 +8,15 @@ import pytest
 from focalcal.common.errors import UserError
 from focalcal.config.grid import Grid, build_grid
 from focalcal.config.provenance import ROOT
-from focalcal.data import registry
 from tests.project import merged_config
 
-TABLES = {name for name in registry.entry_names() if registry.load_entry(name)["kind"] == "table"}
+OVERLAYS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 
 
-@pytest.mark.parametrize(
-    ("overlay", "runs", "datasets"),
-    [
-        (None, 52, {"gauss-10", "gauss-3"}),
-        ("komisarenko2024", 120, {"cifar10", "cifar100", "tinyimagenet"}),
-        ("mukhoti2020", 88, {"cifar10", "cifar100"}),
-        ("charoenphakdee2021", 470, {"gauss-3", "cifar10", "cifar10-s", "svhn"}),
-        ("cifar10-cpu", 20, {"cifar10"}),
-        ("cifar10-overfit-cpu", 30, {"cifar10-s"}),
-        ("fashion-mnist-cpu", 30, {"fashion-mnist"}),
-        ("published-networks", 14, set()),
-        ("small-datasets", 1100, TABLES),
-        ("recovery-sweep", 90, {"gauss-3", *(f"gauss-3-{size}" for size in (100, 300, 1000, 10000, 30000))}),
-    ],
-)
-def test_shipped_configurations_have_these_runs(overlay, runs, datasets):
+@pytest.mark.parametrize("overlay", [None, *OVERLAYS])
+def test_each_run_of_a_shipped_configuration_has_a_path_of_its_own(overlay):
     grid = build_grid(merged_config(overlay), ROOT)
-    assert len(grid.paths) == len(set(grid.paths)) == runs
-    assert set(grid.datasets) == datasets
+    assert len(set(grid.paths)) == len(grid.paths) > 0
 
 
 def test_each_block_is_a_product():
@@ -184,13 +167,3 @@ def test_no_runs_at_all_is_refused():
     config["runs"] = config["published"] = []
     with pytest.raises(UserError, match="'runs', 'logits' and 'published' are all empty"):
         build_grid(config, ROOT)
-
-
-def test_a_class_folder_that_snakemake_could_not_write_down_is_refused_before_any_job(tmp_path):
-    (tmp_path / os.fsdecode(b"\xff\xfeclass")).mkdir()
-    config = merged_config()
-    config["datasets"]["own"] = {"folder": str(tmp_path)}
-    block = {"models": ["cnn-small"], "losses": ["ce"], "seeds": [1], "recipe": "quickstart"}
-    config["runs"] = [{"datasets": ["own"], **block}]
-    with pytest.raises(UserError, match=r"xfeclass' is not UTF-8; rename it"):
-        build_grid(config, ROOT, read_own_files=True)

@@ -115,12 +115,10 @@ def test_a_whole_number_is_written_as_one(path, key, value):
             "",
             '\' is ""; allowed: a text, at least 1 character(s), at most 120 characters; Title',
         ),
-        ("report.metrics", "ece", '\' ("ece") is unknown; allowed: criterion, metric, recommend, '),
+        ("report.metrics", "ece", '\' ("ece") is unknown; allowed: confidence, criterion, metric, '),
         ("cache", "", '\' is ""; allowed: a text, at least 1 character(s), or null; Folder for downloads'),
         ("plan.images_per_second", {}, ".default' is missing; Estimated training throughput "),
-        ("recovery", {}, ".bins' is missing; Number of bins of the stage's ECE; C21 uses 10."),
         ("recovery.human_labels", "download", '\' is "download"; allowed: a mapping; '),
-        ("recovery.human_labels", {"cifar10": None}, ".cifar10' is null; allowed: a text"),
     ],
 )
 def test_a_mistake_is_told_with_key_value_limits_and_meaning(path, value, message):
@@ -138,13 +136,9 @@ def test_an_empty_list_is_told_with_its_limits():
     [
         ("epoch", 3, "did you mean 'epochs'?"),
         ("optimizer", "lion", 'is "lion"; allowed: sgd, adamw, adagrad; sgd has momentum'),
-        ("epochs", 0, "is 0; allowed: a whole number, at least 1, at most 100000; Passes over"),
         ("learning_rate", -1.0, "is -1.0; allowed: a number, above 0, at most 1000000.0; Learning rate"),
         ("learning_rate", math.nan, "is NaN; allowed: a finite number"),
-        ("weight_decay", math.inf, "is Infinity; allowed: a finite number"),
-        ("warmup", 1.0, "is 1.0; allowed: a number, at least 0, below 1; Share of all steps"),
         ("clip_norm", 0.0, "is 0.0; allowed: a number, above 0, or null; Largest norm"),
-        ("holdout_fraction", 1.0, "is 1.0; allowed: a number, above 0, below 1; Share of the training set"),
         ("snapshot_epochs", [2, 2], "is [2, 2]; allowed: a list, no item twice; Epochs, counted from 1"),
         ("gamma_milestones", [5], "is [5]; allowed: a list, at least 2 item(s), at most 2 item(s); Epochs"),
         ("adafocal", {"bin": 3}, "did you mean 'bins'?"),
@@ -167,34 +161,18 @@ def test_a_recipe_needs_epochs_batch_size_and_learning_rate():
     ("name", "settings", "message"),
     [
         ("gauss-3", {"sizes": 5}, "gauss-3.sizes' is 5; allowed: a mapping; Number of samples in each split"),
-        (
-            "gauss-3",
-            {"sizes": {"test": 1}},
-            "sizes.test' is 1; allowed: a whole number, at least 2, at most ",
-        ),
-        (
-            "gauss-3",
-            {"seed": 2**32},
-            "seed' is 4294967296; allowed: a whole number, at least 0, at most 42949",
-        ),
-        ("gauss-3", {"seed": "1"}, 'seed\' is "1"; allowed: a whole number'),
         ("cifar10", {"validation": 0}, "at most 10000000, or a number, above 0, below 1; "),
-        ("own", {"folder": "x", "test": 1.5}, "test' is 1.5; allowed: a whole number, at least 2, at most "),
         ("own", {"folders": "x"}, "own.folders' (\"x\") is unknown; allowed: base, .*did you mean 'folder'"),
         (
             "own",
             {"image_size": 0},
             "image_size' is 0; allowed: a whole number, at least 1, at most 1024, or n",
         ),
-        ("own", {"greyscale": 1}, "greyscale' is 1; allowed: true or false; "),
-        ("own", {"npz": ""}, 'own.npz\' is ""; allowed: a text matching'),
-        ("own", {"options": 3}, "own.options' is 3; allowed: a mapping"),
         (
             "a/b",
             {},
             "'datasets' is \"a/b\"; allowed: a text matching ^.*; A name of letters, digits, dot, minus",
         ),
-        ("own", None, "'datasets.own' is null; allowed: a mapping"),
     ],
 )
 def test_a_mistake_in_the_settings_of_a_dataset(name, settings, message):
