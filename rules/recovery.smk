@@ -41,7 +41,7 @@ rule recover:
         "../envs/calibration.yaml"
     resources:
         mem_mb=growing(2000),
-        runtime=growing(60),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/recover.py"),
         spec=recovery_spec,
