@@ -11,15 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from focalcal.calibration.affine import LOWEST_LOG
 from focalcal.calibration.calibrators import Calibrator
 from focalcal.calibration.objective import Objective, checked_logits
 from focalcal.calibration.predictions import ROW_SUM_TOLERANCE
 from focalcal.calibration.search import Fit
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import extension_attributes, extension_file, load_extension
-
-SMALLEST_PROBABILITY = np.finfo(np.float64).tiny
-"""What a predicted probability of 0 counts as, so that its log-loss is finite: 708."""
 
 
 class OwnCalibrator(Calibrator):
@@ -34,7 +32,8 @@ class OwnCalibrator(Calibrator):
         vars(own).update({key: _restored(value) for key, value in self.parameters.items()})
         probs = np.asarray(own.predict_proba(_read_only(logits)))
         self._check_probabilities(probs, logits.shape)
-        return np.log(np.maximum(probs.astype(np.float64), SMALLEST_PROBABILITY))
+        # As for imported probabilities, one of 0 has a finite log-loss: 87.
+        return np.log(np.maximum(probs.astype(np.float64), np.exp(LOWEST_LOG)))
 
     def _search(self, objective: Objective) -> Fit:
         own = load_extension("calibrators", self.name)()

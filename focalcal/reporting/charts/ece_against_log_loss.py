@@ -27,10 +27,8 @@ def ece_against_log_loss(scores: pd.DataFrame) -> alt.LayerChart | alt.FacetChar
     if frame.empty:
         return None
     losses = sorted(set(frame["loss"]), key=loss_order)
-    frame["loss"], frame["method"] = (
-        frame["loss"].map(loss_label),
-        frame["method"].map(lambda name: METHODS[name].label),
-    )
+    frame["loss"] = frame["loss"].map(loss_label)
+    frame["method"] = frame["method"].map(lambda name: METHODS[name].label)
     frame = frame.rename(columns={"dataset": "Dataset", "loss": "Training loss", "method": "Calibrator"})
     dataset = grammar.choice("Dataset", frame["Dataset"])
     loss = grammar.choice("Training loss", map(loss_label, losses))
