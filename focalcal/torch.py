@@ -154,11 +154,13 @@ class FocalMatrixModule(CalibratorModule):
     def forward(self, logits: Tensor) -> Tensor:
         """Return the log-probabilities, (n, k)."""
         logs = log_focal_map(self.in_own_precision(logits), self.temperature)
-        scores = logs + logs.clamp(min=LOWEST_LOG) * (self.slopes.to(logs.dtype) - 1.0)
+        scores = logs * self.slopes.to(logs.dtype)
         if hasattr(self, "matrix"):
             scores = scores + torch.exp(logs) @ self.matrix.to(logs.dtype).T
         else:
             scores = scores + self.intercepts.to(logs.dtype)
+        lowest = torch.finfo(logs.dtype).min
+        scores = scores.clamp(min=lowest, max=-lowest)
         return log_focal_map(scores, gamma=getattr(self, "gamma", None))
 
 

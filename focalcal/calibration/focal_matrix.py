@@ -1,36 +1,37 @@
 """Focal matrix scaling and its parts, with a cross-validated prior.
 
-The map is Psi^gamma(softmax(u (1 + v) * log p + M p)), p = softmax(logits / T): focal temperature scaling
-with a slope u (1 + v_i) for each class and a matrix M, which adds M_ij p_j to the score of class i. Matrix
-and Dirichlet scaling multiply logarithms of probabilities instead. Here M_ij says how much class i gains
-where class j is predicted, and the many improbable classes, whose logarithms are large and mostly noise, have
-no say.
+The map is Psi^gamma(softmax(u (1 + v) * log p + M p)), p = softmax(logits / T) with the T of temperature
+scaling: focal temperature scaling (of temperature T / u) with a slope u (1 + v_i) for each class and a matrix
+M, which adds M_ij p_j to the score of class i. Matrix and Dirichlet scaling multiply logarithms of
+probabilities instead. Here M_ij says how much class i gains where class j is predicted, and the many
+improbable classes, whose logarithms are large and mostly noise, have no say.
 
 The coefficients minimise the log-loss with a ridge penalty, the structured one of Berta et al. (2026) as a
-normal prior: mean 0, variance s for the entries of M, s / k for v (and for intercepts, which M contains) and
-s for log u. The variance s is chosen by cross-validation from 0, which is focal temperature scaling, upwards.
-gamma and T have the priors of `fts-prior`. No fit of a fold sees anything of what the fold holds out: T,
-gamma, starting point and scales of the steps are its own.
+normal prior: mean 0, variance s for the entries of M, s / k for v, and s / k for intercepts where they take
+the place of M p. The variance s is chosen by cross-validation from 0, which is focal temperature scaling with
+its priors (`fts-prior`), upwards. log(1 + gamma) has the prior of `fts-prior`, log u a standard normal one.
+No fit of a fold sees anything of what the fold holds out: T, gamma, starting point and scales of the steps
+are its own.
 """
 
 import functools
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.affine import LOWEST_LOG, LogLossCalibrator, one_thread
+from focalcal.calibration.affine import LogLossCalibrator, one_thread
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.focal_prior import GAMMA_DEVIATION, HIGHEST_LOG_GAMMA, LOWEST_LOG_GAMMA, focal_fit
 from focalcal.calibration.folds import stratified_folds
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.search import Fit
 from focalcal.theory.psi import log_psi
-from focalcal.theory.top_class import row_blocks
+from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
 
 Array = NDArray[np.float64]
 VARIANCES = (0.0, 0.015, 0.05, 0.15, 0.5, 1.5, 5.0, 15.0)
@@ -58,6 +59,11 @@ class _Map:
     weights: Array
     common: float = 1.0
     """The common factor u of the slopes."""
+
+    @property
+    def shape(self) -> Array:
+        """Both log u and log(1 + gamma)."""
+        return np.array([math.log(self.common), self.log_gamma])
 
     @property
     def gamma(self) -> float:
@@ -198,18 +204,14 @@ def log_focal_matrix(
 ) -> Array:
     """Return log Psi^gamma(softmax(slopes * log p + weights f)), p = softmax(logits / temperature), (n, k).
 
-    f is p for `weights` (k, k) and 1 for (k,) or (k, 1). Where a log-probability is below `LOWEST_LOG`, the
-    departure of its slope from 1 acts on that bound, so that slopes of 1 and weights of 0 are exactly focal
-    temperature scaling.
+    f is p for `weights` (k, k) and 1 for (k,) or (k, 1).
     """
     logs = log_psi(logits, 0.0, temperature)
     weights = weights.reshape(len(slopes), -1)
-    with np.errstate(under="ignore"):
-        departure = _features(logs, weights.shape[1]) @ weights.T
-    scores = np.maximum(logs, LOWEST_LOG) * (slopes - 1.0)
-    scores += departure
-    scores += logs
-    return log_psi(scores, gamma)
+    with np.errstate(over="ignore", under="ignore"):
+        scores = logs * slopes
+        scores += _features(logs, weights.shape[1]) @ weights.T
+    return log_psi(np.clip(scores, MOST_NEGATIVE, -MOST_NEGATIVE, out=scores), gamma)
 
 
 def _features(logs: Array, count: int) -> Array:
@@ -226,27 +228,37 @@ class _Problem:
         first = focal_fit(logits, labels, focal=focal)
         self.evaluations = first.evaluations
         features = self.classes if matrix else 1
-        self.start = _Map(
-            first.log_gamma, first.temperature, np.ones(self.classes), np.zeros((self.classes, features))
-        )
-        self._base = log_psi(logits, 0.0, first.temperature)
-        self._logs = np.maximum(self._base, LOWEST_LOG)
+        weights = np.zeros((self.classes, features))
+        self._plain = _Map(0.0, first.plain_temperature, np.ones(self.classes), weights)
+        common = first.plain_temperature / first.temperature
+        slopes = np.full(self.classes, common)
+        self.start = replace(self._plain, log_gamma=first.log_gamma, slopes=slopes, common=common)
+        self._logs = log_psi(logits, 0.0, first.plain_temperature)
         with np.errstate(under="ignore"):
-            self._features = _features(self._base, features)
+            self._features = _features(self._logs, features)
         self._blocks = list(row_blocks(*logits.shape))
 
     @functools.cached_property
     def _curvatures(self) -> Array:
         """The diagonal of the Hessian of the softmax log-loss at the start (k, 1 + f), which scales steps."""
-        probs = np.exp(log_psi(self._base, self.start.gamma))
+        probs = np.exp(log_psi(self._logs, self.start.gamma, 1.0 / self.start.common))
         probs *= (1.0 - probs) / self.samples
         of_slopes = np.einsum("ij,ij,ij->j", probs, self._logs, self._logs)
         return np.column_stack([of_slopes, probs.T @ self._features**2])
 
     def fit(self, variance: float, start: _Map, least_decrease: float) -> _Map:
-        """Return the best map under a prior; at variance 0, the focal map itself."""
+        """Return the best map under a prior; at variance 0, the focal map itself.
+
+        From the focal map, the search also starts at gamma 0: a matrix can make another gamma the best.
+        """
         if variance == 0.0:
             return self.start
+        starts = [start, self._plain] if start is self.start and self.focal else [start]
+        found = [self._descend(variance, one, least_decrease) for one in starts]
+        return min(found, key=lambda one: one[0])[1]
+
+    def _descend(self, variance: float, start: _Map, least_decrease: float) -> tuple[float, _Map]:
+        """Return the smallest penalised loss that is found from a start, and its map."""
         from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
 
         penalty = np.full(self._curvatures.shape, 1.0 / (2.0 * variance * self.samples))
@@ -254,8 +266,8 @@ class _Problem:
         if penalty.shape[1] == 2:
             penalty[:, 1] *= self.classes
         scales = 1.0 / np.sqrt(self._curvatures + 2.0 * penalty + DAMPING * self._curvatures.mean())
-        shape_scales = self._shape_scales(variance)
-        shape = np.array([np.log(start.common), start.log_gamma])
+        shape_scales = self._shape_scales
+        shape = start.shape
         packed = np.column_stack([start.slopes / start.common - 1.0, start.weights]) / scales
         most = np.full(packed.size + 2, np.inf)
         least = -most
@@ -269,8 +281,8 @@ class _Problem:
             value, gradient, by_shape = self._loss(coefficients, shape_scales @ point[-2:])
             value += float(np.sum(penalty * coefficients**2))
             log_common = float(shape_scales[0] @ point[-2:])
-            value += log_common**2 / (2.0 * variance * self.samples)
-            by_shape[0] += log_common / (variance * self.samples)
+            value += log_common**2 / (2.0 * self.samples)
+            by_shape[0] += log_common / self.samples
             gradient += 2.0 * penalty * coefficients
             gradient *= scales
             return value, np.append(gradient, by_shape @ shape_scales)
@@ -287,12 +299,14 @@ class _Problem:
         log_common, log_gamma = shape_scales @ found.x[-2:]
         common = float(np.exp(log_common))
         slopes = (1.0 + coefficients[:, 0]) * common
-        return _Map(float(log_gamma), start.temperature, slopes, coefficients[:, 1:], common)
+        found_map = _Map(float(log_gamma), start.temperature, slopes, coefficients[:, 1:], common)
+        return float(found.fun), found_map
 
-    def _shape_scales(self, variance: float) -> Array:
-        """Return the upper triangular matrix from coordinates with unit curvature to the shape."""
+    @functools.cached_property
+    def _shape_scales(self) -> Array:
+        """The upper triangular matrix from coordinates with unit curvature to the shape."""
         (common, cross), (_, gamma) = self._shape_curvatures
-        common = max(common, 0.0) + 1.0 / (variance * self.samples)
+        common = max(common, 0.0) + 1.0 / self.samples
         gamma = max(gamma - cross * cross / common, 0.01 * gamma, 1.0 / self.samples)
         return np.array([[common**-0.5, -cross / common * gamma**-0.5], [0.0, gamma**-0.5]])
 
@@ -301,7 +315,7 @@ class _Problem:
         """The Hessian (2, 2) of the loss by log u and log(1 + gamma) at the start, from differences."""
         if not self.focal:
             return np.array([[self._curvatures[:, 0].sum(), 0.0], [0.0, 1.0]])
-        coefficients, shape = np.zeros(self._curvatures.shape), np.array([0.0, self.start.log_gamma])
+        coefficients, shape = np.zeros(self._curvatures.shape), self.start.shape
         steps = DIFFERENCE * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
         slopes = [self._loss(coefficients, shape + step)[2] for step in steps]
         hessian = (np.array(slopes[1:]) - slopes[0]) / DIFFERENCE
@@ -317,9 +331,8 @@ class _Problem:
         total, by_gamma, gradient = 0.0, 0.0, np.zeros_like(coefficients)
         loss = _kernel()
         for rows in self._blocks:
-            scores = self._logs[rows] * (slopes - 1.0)
+            scores = self._logs[rows] * slopes
             scores += self._features[rows] @ weights.T
-            scores += self._base[rows]
             value, slope = loss(scores, self.labels[rows], gamma)
             total += value
             by_gamma += slope

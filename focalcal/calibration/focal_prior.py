@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ GAMMA_DEVIATION = 0.5
 """Standard deviation of the normal prior of log(1 + gamma), mean 0."""
 LOWEST_LOG_GAMMA, HIGHEST_LOG_GAMMA = math.log(0.05), math.log(101.0)
 """gamma stays between -0.95 and 100."""
+LOG_GAMMA_STARTS = (0.0, -0.7, 1.0)
 COARSE_LOGS, COARSE_STEPS = (-7.0, 7.0), 15
 """Range and number of the values of log T - log(lead) at which a search first looks."""
 
@@ -30,6 +32,8 @@ class FocalFit:
     log_gamma: float
     """log(1 + gamma)."""
     temperature: float
+    plain_temperature: float
+    """The most probable temperature at gamma 0."""
     evaluations: int
 
 
@@ -69,29 +73,27 @@ class PriorFocalTemperatureScaling(LogLossCalibrator, FocalMap):
 def focal_fit(logits: NDArray[np.float64], labels: NDArray[np.int64], *, focal: bool = True) -> FocalFit:
     """Return the most probable gamma and temperature under the priors of `fts-prior`; not focal: gamma 0.
 
-    The search starts at the best temperature of a coarse grid, at three gammas.
+    A coarse grid and then a search find the temperature at gamma 0; from there the search for both starts at
+    three gammas, since the posterior can have several maxima.
     """
     from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
 
     loss = _PenalisedFocalLoss(logits, labels)
     centre = math.log(loss.lead) if loss.lead > 0 else 0.0
     logs = centre + np.linspace(*COARSE_LOGS, COARSE_STEPS)
-    first = min(logs, key=lambda log: loss([0.0, log])[0])
-    starts = [0.0, -0.7, 1.0] if focal else [0.0]
-    log_gammas = (LOWEST_LOG_GAMMA, HIGHEST_LOG_GAMMA) if focal else (0.0, 0.0)
-    found = [
-        optimize.minimize(
-            loss,
-            [start, first + 0.5 * start],
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[log_gammas, (logs[0] - 2.0, logs[-1] + 2.0)],
-            options={"ftol": 1e-11, "gtol": 1e-8},
-        )
-        for start in starts
-    ]
-    best = min(found, key=lambda one: one.fun)
-    return FocalFit(float(best.x[0]), math.exp(best.x[1]), loss.evaluations)
+
+    def minimum(start: Sequence[float], log_gammas: tuple[float, float]) -> Any:
+        bounds = [log_gammas, (logs[0] - 2.0, logs[-1] + 2.0)]
+        options = {"ftol": 1e-11, "gtol": 1e-8}
+        return optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+
+    plain = minimum([0.0, min(logs, key=lambda log: loss([0.0, log])[0])], (0.0, 0.0))
+    best = plain
+    if focal:
+        starts = [[start, plain.x[1] + 0.5 * start] for start in LOG_GAMMA_STARTS]
+        found = [minimum(start, (LOWEST_LOG_GAMMA, HIGHEST_LOG_GAMMA)) for start in starts]
+        best = min(found, key=lambda one: one.fun)
+    return FocalFit(float(best.x[0]), math.exp(best.x[1]), math.exp(plain.x[1]), loss.evaluations)
 
 
 class _PenalisedFocalLoss:

@@ -5,7 +5,6 @@ import pytest
 from scipy import optimize
 
 from focalcal.calibration import focal_matrix
-from focalcal.calibration.affine import LOWEST_LOG
 from focalcal.calibration.focal_matrix import (
     FOLDS,
     CrossValidatedMatrixScaling,
@@ -66,11 +65,11 @@ def test_no_other_coefficients_have_a_higher_posterior(method, monkeypatch):
         common, log_gamma = point[:2]
         log_gamma = log_gamma if method.focal else 0.0
         v, weights = point[2 : 2 + classes], point[2 + classes :].reshape(classes, -1)
-        scores = np.exp(common) * (1 + v) * np.maximum(logs, LOWEST_LOG) + features @ weights.T
+        scores = np.exp(common) * (1 + v) * logs + features @ weights.T
         nll = -log_psi(scores, np.expm1(log_gamma))[np.arange(len(LABELS)), LABELS].sum()
         of_weights = np.sum(weights**2) * (1 if method.matrix else classes)
-        prior = common**2 + classes * np.sum(v**2) + of_weights
-        return nll + prior / (2 * variance) + log_gamma**2 / (2 * 0.5**2)
+        prior = classes * np.sum(v**2) + of_weights
+        return nll + prior / (2 * variance) + common**2 / 2 + log_gamma**2 / (2 * 0.5**2)
 
     size = 2 + classes + features.shape[1] * classes
     oracle = optimize.minimize(minus_log_posterior, np.zeros(size), method="BFGS", options={"gtol": 1e-4})
