@@ -10,6 +10,7 @@ blocks of rows, so that temporaries stay small.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -186,12 +187,16 @@ def fit_coefficients(
 
     `start`, `penalty` and `centre` have the shape (k, f) of the coefficients. The shape parameters of the
     loss (s,) are fitted with them, within their bounds, without a penalty. The steps are taken in
-    `coordinates`, by default those `whitening` the Hessian at the start. Raise NoMinimumError if they do not
-    converge.
+    `coordinates`, by default those `whitening` the Hessian at the start. Raise NoMinimumError if there is no
+    minimum, which without a penalty is noticed before or soon after the search starts, or if the steps do
+    not converge.
     """
     from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
 
     samples, classes = features.logs.shape
+    penalised = bool(np.any(penalty))
+    if not penalised:
+        _refuse_separated_classes(features.logs, labels)
     labels_of = [(rows, labels[rows]) for rows in row_blocks(samples, classes)]
     shape = np.asarray(shape, dtype=np.float64)
 
@@ -207,6 +212,11 @@ def fit_coefficients(
             total += value
             slopes += features.gradient(rows, residuals)
             own_slopes += by_shape if own.size else 0.0
+        if not penalised and total < math.log(2.0):
+            raise NoMinimumError(
+                "every sample can be given a probability above 1/2, so that the log-loss falls for ever with "
+                "larger coefficients; use a method with a penalty, or more samples"
+            )
         away = coefficients - centre
         slopes = slopes / len(labels) + 2.0 * penalty * away
         moved_slopes = np.matmul(coordinates, slopes[:, :, None])[:, :, 0]
@@ -233,6 +243,26 @@ def fit_coefficients(
     if found.status == 1:
         raise NoMinimumError(f"the log-loss has no minimum within {LARGEST_STEP_COUNT} steps of L-BFGS")
     return Solution(*unpacked(found.x), int(found.nfev))
+
+
+def _refuse_separated_classes(logs: Array, labels: NDArray[np.int64]) -> None:
+    """Raise NoMinimumError if a class has no finite best coefficients of its own log-probability and of 1.
+
+    That is so where it has no samples, or where its log-probability is higher for all its samples than for
+    all others: a steeper slope with the same threshold then lowers the log-loss for ever.
+    """
+    rows, classes = np.arange(len(labels)), logs.shape[1]
+    lowest = np.full(classes, np.inf)
+    np.minimum.at(lowest, labels, logs[rows, labels])
+    others = logs.copy()
+    others[rows, labels] = -np.inf
+    separated = np.flatnonzero(lowest > others.max(axis=0))
+    if separated.size:
+        raise NoMinimumError(
+            f"{separated.size} of {classes} classes, such as class {separated[0]}, have no samples or are "
+            f"separated from all others by their own probability, so that their best coefficients are "
+            f"infinite; use a method with a penalty, or more samples"
+        )
 
 
 def hessian_blocks(features: PerClass | Matrix, point: Array) -> Array:

@@ -15,6 +15,7 @@ from focalcal.calibration.isotonic import IsotonicCalibration, isotonic_bends
 from focalcal.calibration.metrics import ece, nll
 from focalcal.calibration.objective import Objective
 from focalcal.calibration.run import why_not_applicable
+from focalcal.calibration.search import NoMinimumError
 from focalcal.calibration.top_label import ConstantConfidence, TopVersusAll, top_versus_all_loss
 from tests.unit.calibration import peers
 from tests.unit.calibration.logit_sets import SETS, like_a_network
@@ -117,11 +118,26 @@ def test_ece_ranks_the_adversary_first_and_log_loss_ranks_it_last():
     assert "Adversary" in METHODS["constant"].label
 
 
+WITHOUT_MINIMUM = {
+    "like a network",
+    "fewer samples than bins",
+    "one sample",
+    "all right",
+    "all wrong",
+    "one label",
+}
+
+
 @pytest.mark.parametrize("name", GENERAL)
 @pytest.mark.parametrize("data", [name for name in SETS if name != "many classes"])
 def test_extreme_data_give_finite_predictions(name, data):
     logits, labels = SETS[data]
-    calibrator = calibrator_class(name)().fit(logits, labels)
+    try:
+        calibrator = calibrator_class(name)().fit(logits, labels)
+    except NoMinimumError:
+        assert name in {"vs", "ms", "fts-vs"}, "all others have a penalty or few parameters"
+        assert data in WITHOUT_MINIMUM
+        return
     for unseen in (logits, 1e6 * logits, np.full_like(logits, 1e300) * np.eye(*logits.shape)):
         logs = calibrator.predict_log_proba(unseen)
         assert np.isfinite(logs).all()

@@ -7,6 +7,7 @@ import pytest
 from scipy import optimize
 from scipy.special import log_softmax, softmax
 
+from focalcal.calibration import affine
 from focalcal.calibration.affine import (
     LOWEST_LOG,
     Matrix,
@@ -27,7 +28,7 @@ from focalcal.calibration.scaling import (
 )
 from focalcal.calibration.search import NoMinimumError, best_temperature
 from tests.unit.calibration import peers
-from tests.unit.calibration.logit_sets import SETS, like_a_network
+from tests.unit.calibration.logit_sets import SETS, like_a_network, noisy
 
 LOGITS, LABELS = like_a_network(800, 4, seed=60)
 TEST_LOGITS, _ = like_a_network(300, 4, seed=61)
@@ -165,3 +166,20 @@ def test_logits_whose_features_are_all_alike_have_a_minimum():
 def test_a_hessian_that_is_not_positive_definite_has_no_minimum():
     with pytest.raises(NoMinimumError, match="not positive definite"):
         whitening(-np.eye(3)[None], np.zeros((1, 3)))
+
+
+def test_a_class_without_samples_or_with_a_probability_that_separates_it_is_refused_at_once():
+    logits, labels = noisy(400, 4, 1.0)
+    logits[:, 3] = np.where(labels == 3, 5.0, -5.0)
+    for given in (labels, np.minimum(labels, 2)):
+        with pytest.raises(NoMinimumError, match="1 of 4 classes, such as class 3, have no samples or are"):
+            VectorScaling().fit(logits, given)
+    assert np.isfinite(StructuredVectorScaling().fit(logits, labels).score_)
+
+
+def test_samples_that_a_matrix_separates_are_refused_after_few_steps(monkeypatch):
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(12, 10)), np.arange(12) % 10
+    monkeypatch.setattr(affine, "LARGEST_STEP_COUNT", 100)
+    with pytest.raises(NoMinimumError, match="every sample can be given a probability above 1/2"):
+        MatrixScaling().fit(logits, labels)
