@@ -263,7 +263,7 @@ class _Problem:
 
         penalty = np.full(self._curvatures.shape, 1.0 / (2.0 * variance * self.samples))
         penalty[:, 0] *= self.classes
-        if penalty.shape[1] == 2:
+        if self._features.shape[1] == 1:
             penalty[:, 1] *= self.classes
         scales = 1.0 / np.sqrt(self._curvatures + 2.0 * penalty + DAMPING * self._curvatures.mean())
         shape_scales = self._shape_scales
