@@ -1,12 +1,9 @@
 import json
-from pathlib import Path
 
 import pytest
 
 from bench import _table
 from bench._table import Row, finish, parser, progress
-
-ROOMS = sorted(path.stem for path in Path(_table.__file__).parent.glob("[a-z]*.py"))
 
 
 @pytest.mark.parametrize(
@@ -35,11 +32,3 @@ def test_a_room_ends_with_a_table_and_a_file(tmp_path, monkeypatch, capsys):
     written = json.loads((tmp_path / "results" / "room.json").read_text("utf-8"))
     assert written["details"] == {"threads": 2}
     assert written["table"][0]["verdict"] == "reached"
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_room_is_quick_on_request_and_ends_with_its_own_table(room):
-    text = (Path(_table.__file__).parent / f"{room}.py").read_text("utf-8")
-    assert ".quick" in text
-    assert f'finish("{room}", ' in text
-    assert "progress(" in text

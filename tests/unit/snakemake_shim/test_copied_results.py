@@ -18,12 +18,6 @@ def test_results_without_records_are_refused(folder):
         copied_results.refuse_without_records(folder)
 
 
-def test_an_empty_folder_of_records_is_none(folder):
-    (folder / ".snakemake" / "metadata").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"\.snakemake"):
-        copied_results.refuse_without_records(folder)
-
-
 @pytest.mark.parametrize("record", ["metadata/cmVzdWx0cw==", "incomplete/cmVzdWx0cw==", "metadata.db"])
 def test_results_with_records_are_accepted(folder, record):
     path = folder / ".snakemake" / record

@@ -288,12 +288,6 @@ def test_a_rule_without_finished_jobs_counts_like_its_longest_running_one():
     assert jobs.seconds_left() == pytest.approx(30 + 30 - 30)
 
 
-def test_overview_counts_rules_with_one_job_together():
-    jobs = Jobs()
-    jobs.plan({"train": 3, "tables": 1, "report": 1, "total": 5})
-    assert jobs.overview() == "5 jobs: 3 train, 2 other"
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

@@ -9,11 +9,9 @@ from focalcal.theory.linear_model import (
     draw_sample,
     fit_linear_models,
     misclassified_confidences,
-    run_experiment,
 )
 from focalcal.theory.proper import focal_loss
 from focalcal.theory.psi import psi_inverse
-from focalcal.theory.settings import TheorySettings
 
 
 def mean_loss(weights, sample, gamma):
@@ -55,25 +53,6 @@ def test_misclassified_confidences_by_hand():
     sample = draw_sample(8, 0, spread=1e-9, flipped=0.25)
     found = misclassified_confidences(sample, np.array([2.0, 0.0]))
     assert found == pytest.approx([1 / (1 + np.exp(-2.0))] * 2, abs=1e-6)
-
-
-def test_experiment_tables():
-    settings = TheorySettings(
-        linear_model_samples=100,
-        linear_model_steps=50,
-        linear_model_seeds=(0, 1),
-        linear_model_spreads=(0.5,),
-    )
-    rows, history = run_experiment(settings)
-    assert [(row["loss"], row["seed"]) for row in rows] == [
-        ("ce", 0),
-        ("ce", 1),
-        ("focal-1", 0),
-        ("focal-1", 1),
-    ]
-    assert rows[0]["weight_norm"] > rows[2]["weight_norm"]
-    assert history[0]["step"] == 1
-    assert {row["loss"] for row in history} == {"ce", "focal-1"}
 
 
 def test_checks_by_hand():

@@ -83,12 +83,6 @@ def test_captions_of_k24():
     assert match_temperature(3.0, 2)[0] == pytest.approx(0.2759, abs=1e-4)
 
 
-def test_gamma_zero_needs_no_temperature():
-    temperature, max_error = match_temperature(0.0, 3)
-    assert temperature == pytest.approx(1.0, abs=1e-9)
-    assert max_error <= 1e-9
-
-
 def test_a_smaller_box_has_a_smaller_error():
     errors = [match_temperature(3.0, 4, max_logit)[1] for max_logit in (0.5, 1.0, 5.0)]
     assert errors[0] < errors[1] < errors[2]

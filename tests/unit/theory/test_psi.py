@@ -168,25 +168,6 @@ def test_saturated_probabilities_keep_their_digits(gamma):
         assert found[0, 1:] == pytest.approx(exact[1:], rel=1e-12)
 
 
-def test_float32_saturation_gives_no_nan():
-    logits = np.array([[120.0, 0.0, -5.0]], dtype=np.float32)
-    odds = np.exp(logits - logits.max())
-    probs = odds / odds.sum()
-    assert probs[0, 0] == 1.0
-    assert np.isfinite(psi(probs, 2.0)).all()
-    assert psi(probs, 2.0).sum() == pytest.approx(1.0, abs=1e-15)
-
-
-def test_input_is_not_changed():
-    logits, probs = np.array([[1.0, 2.0, 3.0]]), np.array([[0.2, 0.3, 0.5]])
-    before = logits.copy(), probs.copy()
-    log_psi(logits, 2.0, 5.0)
-    psi(probs, 2.0)
-    psi_inverse(probs, 2.0)
-    assert (logits == before[0]).all()
-    assert (probs == before[1]).all()
-
-
 @pytest.mark.parametrize("classes", [2, 64, 65, 300])
 def test_blocks_of_rows_change_nothing(classes):
     logits = np.random.default_rng(1).normal(size=(5000 if classes < 10 else 700, classes)) * 4
@@ -278,16 +259,6 @@ def test_log_psi_properties(logits, gamma, temperature):
     assert (
         logs[logits == top] == np.broadcast_to(logs.max(axis=1, keepdims=True), logs.shape)[logits == top]
     ).all()
-
-
-@settings(max_examples=60, deadline=None)
-@given(arrays(np.float64, (3, 4), elements=st.floats(1e-6, 1)), gammas)
-def test_psi_properties(weights, gamma):
-    probs = weights / weights.sum(axis=1, keepdims=True)
-    mapped = psi(probs, gamma)
-    assert np.abs(mapped.sum(axis=1) - 1).max() <= 1e-12
-    assert (mapped >= 0).all()
-    assert (mapped.argmax(axis=1) == probs.argmax(axis=1)).all()
 
 
 @pytest.mark.parametrize("function", [psi, psi_inverse])

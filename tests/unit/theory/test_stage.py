@@ -1,7 +1,5 @@
 """The stage's settings, checks and entry points."""
 
-from workflow_scripts.entry import run
-
 import csv
 import json
 import math
@@ -11,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from focalcal.theory.checks import largest, simplex_sample, smallest
 from focalcal.theory.settings import TheorySettings, job_settings, theory_settings
 from workflow_scripts import theory_checks, theory_tables
 
@@ -43,22 +40,6 @@ def test_defaults_are_written_out_in_the_example():
     written = yaml.safe_load((ROOT / "configs" / "theory-default.yaml").read_text())["theory"]
     assert theory_settings(written) == TheorySettings()
     assert set(written) == set(asdict(TheorySettings()))
-
-
-def test_extremes_say_where_they_occur():
-    values, places = [3.0, 1.0, 2.0], [(0.5, 3), (1 / 3, 4), (2, 5)]
-    low, high = smallest("low", values, places, "a, b"), largest("high", values, places, "a, b")
-    assert (low.name, low.value, low.detail) == ("low", 1.0, "a, b = 0.3333, 4")
-    assert (high.name, high.value, high.detail) == ("high", 3.0, "a, b = 0.5, 3")
-
-
-def test_simplex_sample():
-    rows = simplex_sample(5, 800)
-    assert rows.shape == (800, 5)
-    assert rows.min() > 0
-    assert abs(rows.sum(axis=1) - 1).max() < 1e-15
-    assert rows.max() > 0.99
-    assert (rows.max(axis=1) < 0.25).any()
 
 
 @pytest.fixture(scope="module")
@@ -135,16 +116,3 @@ def test_a_rule_is_given_every_setting_that_it_reads(entry_point, tmp_path):
 
 def test_every_setting_is_read_by_a_rule():
     assert {key for rule in RULES for key in job_settings({}, rule)} == set(asdict(TheorySettings()))
-
-
-def test_a_default_that_is_written_out_changes_no_job():
-    for rule in RULES:
-        assert job_settings({}, rule) == job_settings(asdict(TheorySettings()), rule)
-
-
-def test_a_bad_spec_ends_in_one_line_and_exit_code_2(tmp_path, capsys):
-    assert run(theory_tables.main, ["--spec", '{"x": 1', "--output", str(tmp_path)]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("error: --spec is not JSON: ")
-    assert captured.err.count("\n") == 1
-    assert not list(tmp_path.iterdir())

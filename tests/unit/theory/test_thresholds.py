@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from focalcal.theory.psi import psi, psi_inverse
-from focalcal.theory.tables import gamma_star_rows, overconfidence_rows, threshold_rows
 from focalcal.theory.thresholds import (
     confidence_region,
     gamma_star,
@@ -123,16 +122,6 @@ def test_gamma_star_solves_its_equation(p0):
     above = np.linspace(p0, 1, 50)[1:]
     assert (phi(above, gamma) < 1).all()
     assert (phi(np.linspace(p0 / 50, p0, 50)[:-1], gamma) > 1).all()
-
-
-def test_tables():
-    assert threshold_rows([1.0])[0]["tau_uc"] == underconfidence_threshold(1.0)
-    by_classes = {row["classes"]: row for row in overconfidence_rows()}
-    assert by_classes[3]["anywhere_gamma"] == 0.0
-    assert by_classes[4]["near_uniform_gamma"] == 0.0 < by_classes[4]["anywhere_gamma"]
-    stars = {row["p0"]: row for row in gamma_star_rows()}
-    assert stars[0.2]["gamma_star"] == gamma_star(0.2)
-    assert stars[0.5] == {"p0": 0.5, "gamma_star": 0.0, "p0_back": 0.5}
 
 
 @pytest.mark.parametrize("p0", [0.0, -0.1, 0.51, 1.0])

@@ -41,10 +41,3 @@ def test_continuous_integration_calls_targets_that_exist():
     assert {"test", "coverage"} <= set(called)
     for target in called:
         assert re.search(rf"^{target}:", text("Makefile"), re.MULTILINE)
-
-
-def test_the_workflow_catalogue_can_list_this_workflow():
-    """What it asks for: how to use the workflow, and one environment per rule."""
-    usage = yaml.safe_load(text(".snakemake-workflow-catalog.yml"))["usage"]
-    assert usage["software-stack-deployment"] == {"conda": True}
-    assert usage["report"] is True

@@ -18,7 +18,6 @@ CONFIGS = {
     "fashion-mnist": "fashion-mnist-cpu",
     "mukhoti2020-text": "mukhoti2020-text",
 }
-MEGABYTES = 5
 
 
 def test_the_numbers_of_the_readme_are_those_of_the_tables():
@@ -62,8 +61,3 @@ def test_every_figure_is_shown_on_a_page():
     figures = [path.relative_to(REFERENCE).as_posix() for path in REFERENCE.rglob("*.png")]
     assert figures
     assert [figure for figure in figures if f"{figure})" not in pages] == []
-
-
-def test_it_is_small():
-    total = sum(path.stat().st_size for path in REFERENCE.rglob("*") if path.is_file())
-    assert total < MEGABYTES * 1_000_000

@@ -1,4 +1,3 @@
-import csv
 import gzip
 import json
 
@@ -7,7 +6,6 @@ import pytest
 from PIL import Image
 
 from focalcal.common.errors import UserError
-from focalcal.reporting.report.images import image_size
 from tests.unit.reporting.made_results import MadeResults
 from tools import snapshot
 
@@ -71,14 +69,6 @@ def test_a_large_study_keeps_the_log_loss_of_its_runs(results, tmp_path):
     assert list(kept["method"]) == list(rows["method"])
 
 
-def test_figures_are_smaller_and_keep_their_size(results, tmp_path):
-    snapshot.write_snapshot(results, tmp_path / "taken")
-    figure = f"figures/training/{DATASET_MODEL}.png"
-    before, after = results / figure, tmp_path / "taken" / figure
-    assert after.stat().st_size < before.stat().st_size
-    assert image_size(after) == image_size(before)
-
-
 def test_a_row_names_the_code_but_not_the_machine(results, tmp_path):
     path = results / f"runs/{DATASET_MODEL}/ce/seed1/run.json"
     record = json.loads(path.read_text())
@@ -92,16 +82,6 @@ def test_a_row_names_the_code_but_not_the_machine(results, tmp_path):
     assert rows["status"].tolist() == ["ok"] * 4
     assert rows["code"].nunique() == 2
     assert "a machine's name" not in text
-
-
-def test_costs_are_told_by_rule(results, tmp_path):
-    benchmark = results / "benchmarks" / "measured" / "one.tsv"
-    benchmark.parent.mkdir(parents=True)
-    benchmark.write_text("s\tmax_rss\n12.3456\t100.5\n")
-    snapshot.write_snapshot(results, tmp_path / "taken")
-    with (tmp_path / "taken" / "costs.csv").open(newline="") as source:
-        (cost,) = [row for row in csv.DictReader(source) if row["rule"] == "measured"]
-    assert (cost["jobs"], cost["seconds"], cost["memory"]) == ("1", "12.35", "100.5")
 
 
 def test_nothing_is_overwritten(results, tmp_path):

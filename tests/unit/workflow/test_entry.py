@@ -3,11 +3,8 @@ from workflow_scripts.entry import run, spec_argument
 import argparse
 import io
 import json
-import re
 
 import pytest
-
-from focalcal.config.provenance import ROOT
 
 
 def spec_of(argv):
@@ -34,11 +31,3 @@ def test_a_spec_that_is_not_a_json_object_ends_in_one_line_and_exit_code_2(capsy
     assert message.startswith(f"error: {problem}")
     assert message.endswith("; allowed: a JSON object with runs\n")
     assert message.count("\n") == 1
-
-
-@pytest.mark.parametrize("rule", ["plan", "collect", "report"])
-def test_specs_that_grow_with_the_runs_go_through_standard_input(rule):
-    rules = "".join(path.read_text("utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
-    body = re.search(rf"^rule {rule}:\n(.*?)(?=^\S)", rules, re.MULTILINE | re.DOTALL)[1]
-    command = "".join(re.findall(r'^ {8}"(.*)"$', body.partition("shell:")[2], re.MULTILINE))
-    assert command.startswith(f"printf %s {{params.spec:q}} | python -m workflow_scripts.{rule} --spec - ")
