@@ -94,11 +94,6 @@ class TestWhenFtsPays:
         (found,) = csv_rows(build("when_fts_pays", effects=effects_frame(rows)))
         assert (found["best"], found["best_fts_estimate"]) == ("fts", "")
 
-    def test_without_fts_there_is_no_table(self):
-        frame = effects_frame([compared("a", 0.1, 0.01, method="none")])
-        assert build("when_fts_pays", effects=frame) is None
-        assert build("networks", effects=frame) is None
-
 
 class TestNetworks:
     def test_the_chart_is_in_the_units_that_people_see(self):
@@ -161,14 +156,6 @@ class TestNetworks:
         assert {line.get_markerfacecolor() == "white" for line in points[left]} == {False}
         assert {line.get_markerfacecolor() == "white" for line in points[right]} == {True}
 
-    def test_nothing_to_show_is_none(self):
-        for name, kind in (
-            ("forest", "figure"),
-            ("difference_by_network", "chart"),
-            ("calibrators_ranked", "chart"),
-        ):
-            assert view(name, kind, effects_frame([])) is None
-
 
 class TestArena:
     def test_by_hand(self, three):
@@ -183,15 +170,6 @@ class TestArena:
         assert column(table, "Networks lower / higher") == ["2 / 0", "2 / 0", "", "0 / 2"]
         assert column(table, "Datasets") == ["d"] * 4
         assert any("not compared" in note and "MS" in note for note in table.notes)
-
-    def test_the_chart_shows_the_same_frame(self, three):
-        shown = chart_rows(view("calibrators_ranked", "chart", three))
-        by_log_loss = [row for row in shown if row["Measured by"] == "Log-loss"]
-        assert [row["Calibrator"] for row in by_log_loss] == ["SMS", "FTS", "TS", "as trained"]
-        assert [float(row["Difference"]) for row in by_log_loss] == pytest.approx([-0.05, -0.02, 0, 0.3])
-        assert [
-            float(row["Difference"]) for row in shown if row["Measured by"] != "Log-loss"
-        ] == pytest.approx([5, 2, 0, -30])
 
     def test_what_some_network_lacks_is_not_ranked(self):
         rows = [compared(model, -0.01, 0.01) for model in "ab"] + [compared("a", -0.3, 0.01, method="sms")]
@@ -312,9 +290,6 @@ class TestAnswer:
         short, text = self.answers(self.card(rows))["Which calibrator?"]
         assert short == "Use focal temperature scaling (FTS)."
         assert "SMS ranks first but is not shown to beat TS." in text
-
-    def test_without_fts_there_is_no_card(self):
-        assert self.card([compared("a", 0.1, 0.01, method="none")]) is None
 
 
 SCORES = """d,net,ce,1,none,,0,1,test,nll,0.5

@@ -147,15 +147,6 @@ class TestStale:
         assert f"({run}: its {noun} code differs in {file}); allowed" in refusal
         assert re.search(rf"add `--forcerun \S*{again}` to the same command", refusal)
 
-    def test_a_record_that_says_nothing_is_refused_in_a_short_line(self, finished, run, rule, noun, again):
-        finished.change(run, rule, lambda record: (record.pop("spec"), record.pop("provenance")))
-        refusal = finished.refusal()
-        assert f"{run}: its {noun} settings differ in " in refusal
-        assert f"{run}: its {noun} code differs in focalcal/" in refusal
-        assert " more); allowed" in refusal
-        assert again in refusal
-        assert len(refusal) < 1200
-
 
 @pytest.mark.parametrize("section", ["calibration", "recovery"])
 def test_edited_bins_are_seen_in_every_run(finished, section):

@@ -57,15 +57,6 @@ def test_a_fact_that_is_not_literal_is_an_error(tmp_path):
         read_declarations(tmp_path, "table")
 
 
-def test_reading_an_undeclared_input_is_an_error(tmp_path):
-    overview = product("overview")
-    sources = Sources(tmp_path, SETTINGS).of(overview)
-    with pytest.raises(
-        UndeclaredInputError, match=r"overview\.py: overview reads 'runs', which is not among the inputs of"
-    ):
-        _ = sources.runs
-
-
 def test_what_one_product_has_read_another_must_declare(tmp_path):
     everything = Sources(tmp_path, SETTINGS, cache={"runs": []})
     assert everything.of(product("bound_hits")).runs == []

@@ -91,10 +91,6 @@ class TestError:
         assert (found["low"], found["high"]) == pytest.approx(stats.norm.interval(0.99, -0.022, 0.01))
         assert found["verdict"] == OPEN
 
-    def test_order_of_runs_does_not_matter(self):
-        rows = [compared(name, number, 0.1) for name, number in zip("abc", (0.1, 0.7, 0.3), strict=True)]
-        pd.testing.assert_frame_equal(effects_frame(rows), effects_frame(rows[::-1]))
-
 
 class TestMultiplicity:
     def test_the_error_rate_is_divided_among_losses_then_networks(self):

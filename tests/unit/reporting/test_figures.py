@@ -4,9 +4,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.collections import PathCollection
 
-from focalcal.calibration.catalogue import METHODS
 from focalcal.reporting.figures import (
     gradients,
     ranking,
@@ -17,11 +15,9 @@ from focalcal.reporting.figures import (
     style,
     training,
 )
-from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
 from tests.unit.reporting.made_sources import compared, effects_frame
 
-LOSSES = ["focal-7", "ce", "flsd-53", "focal-1", "adafocal", "focal-3", "my-own"]
 SETTINGS = {
     "metric": "ece",
     "criterion": "ece",
@@ -58,45 +54,11 @@ def draw(function, sources):
     return figure
 
 
-def test_losses_are_told_apart_without_colour():
-    styles = style.styles_of_losses(LOSSES)
-    assert list(styles) == ["ce", "focal-1", "focal-3", "focal-7", "flsd-53", "adafocal", "my-own"]
-    assert len({found.marker for found in styles.values()}) == len(styles)
-    assert len({found.color for found in styles.values()}) == len(styles)
-
-
-def test_styles_do_not_depend_on_order():
-    assert style.styles_of_losses(LOSSES) == style.styles_of_losses(LOSSES[::-1])
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_legend_shows_the_style_of_a_method(method):
-    handle = style.method_handle(method)
-    assert handle.get_color() == style.method_style(method).color
-    assert handle.get_marker() == METHODS[method].marker
-
-
 @pytest.mark.parametrize(
     ("seeds", "title"), [([3, 3], "d · m, n = 3"), ([5, 3, 4], "d · m, n = 3 to 5"), ([1], "d · m, n = 1")]
 )
 def test_titles_say_how_many_seeds_a_point_has(seeds, title):
     assert style.setting_title("d/m", seeds) == title
-
-
-def test_files_are_the_same_bytes_each_time(tmp_path):
-    paths = [tmp_path / "a.png", tmp_path / "a.pdf"]
-    contents = []
-    for _ in range(2):
-        with style.house_style():
-            style.write_figure(style.message_figure("nothing"), paths)
-        contents.append([path.read_bytes() for path in paths])
-    assert contents[0] == contents[1]
-
-
-@pytest.mark.parametrize("product", [p for p in PRODUCTS if p.kind == "figure"], ids=lambda p: p.name)
-def test_declarations_are_sentences_in_their_place(product):
-    assert product.caption.endswith(".")
-    assert not product.heading.endswith(".")
 
 
 def score_rows(spread=0.01):
@@ -135,13 +97,6 @@ def _ends(line):
     return np.array([np.nanmin(values), np.nanmax(values)]) if len(values) else np.array([np.nan, np.nan])
 
 
-def test_bars_do_not_reach_zero_on_a_logarithmic_axis(tmp_path):
-    metrics = score_rows(spread=0.0999)
-    (axis,) = draw(scores.calibration_error, sources_of(tmp_path, metrics=metrics)).axes
-    assert axis.get_xscale() == "log"
-    assert min(_ends(line)[0] for line in axis.lines if len(line.get_xdata())) == pytest.approx(0.05 * 10 / 4)
-
-
 def test_published_values_stand_at_their_loss_and_method(tmp_path):
     published = {("K24", "d", "m", "focal-3", "ts", "ece", "ece"): {"value": 0.07}}
     figure = draw(scores.calibration_error, sources_of(tmp_path, metrics=score_rows(), published=published))
@@ -153,43 +108,6 @@ def test_published_values_stand_at_their_loss_and_method(tmp_path):
         "FTS",
         "K24, printed",
     ]
-
-
-def test_one_seed_has_points_without_bars(tmp_path):
-    metrics = score_rows()
-    sources = sources_of(tmp_path, metrics=metrics[metrics["seed"] == "1"])
-    (axis,) = draw(scores.calibration_error, sources).axes
-    assert axis.get_title("left") == "d · m, n = 1"
-    draw(scores.calibration_against_accuracy, sources)
-
-
-def test_a_score_that_calibration_leaves_shows_both_markers(tmp_path):
-    fits = [("none", "", "error"), ("none", "", "ece"), ("fts", "ece", "ece")]
-    rows = [
-        ("ce", "1", method, criterion, 0.0, 1.0, "test", metric, 0.1) for method, criterion, metric in fits
-    ]
-    (axis,) = draw(scores.calibration_against_accuracy, sources_of(tmp_path, metrics=metric_rows(*rows))).axes
-    points = [found for found in axis.collections if isinstance(found, PathCollection)]
-    below, above = sorted(points, key=lambda found: found.get_zorder())
-    np.testing.assert_allclose(below.get_offsets(), above.get_offsets())
-    np.testing.assert_allclose(below.get_facecolor()[0], (1, 1, 1, 1))
-    assert below.get_sizes()[0] > 2 * above.get_sizes()[0]
-
-
-def test_accuracy_needs_no_calibrator(tmp_path):
-    metrics = score_rows()
-    sources = sources_of(tmp_path, metrics=metrics[metrics["method"] == "none"])
-    (axis,) = draw(scores.calibration_against_accuracy, sources).axes
-    assert axis.get_xlabel() == "test error (%)"
-
-
-def test_panels_of_accuracy_span_equally_many_points(tmp_path):
-    near, far = score_rows(), score_rows().assign(dataset="e")
-    far.loc[(far["metric"] == "error") & (far["loss"] == "ce"), "value"] += 0.05
-    sources = sources_of(tmp_path, metrics=pd.concat([near, far]))
-    spans = [np.diff(axis.get_xlim()) for axis in draw(scores.calibration_against_accuracy, sources).axes]
-    np.testing.assert_allclose(spans[0], spans[1])
-    assert spans[0] > 5
 
 
 def test_optimism_is_the_test_score_less_the_validation_score(tmp_path):
@@ -291,14 +209,6 @@ def test_reliability_draws_each_calibrator_that_applies_and_changes_something(tm
     assert [text.get_text() for text in figure.legends[0].texts] == ["as trained", "Ψ"]
 
 
-def test_reliability_leaves_out_bins_with_few_samples(tmp_path):
-    run, record = diagnostics_of("ce", 0.0, ["none"])
-    record["reliability"][0]["count"] = [19, 120]
-    figure = draw(reliability.reliability, sources_of(tmp_path, diagnostics=[(run, record)]))
-    accuracy = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
-    np.testing.assert_allclose(accuracy[0].get_xydata(), [[0.8, 0.5]])
-
-
 def test_temperature_marks_what_scaling_chose(tmp_path):
     rows = [
         ("ce", str(s), "ts", "ece", 0.0, t, "test", "ece", v) for s, t, v in ((1, 1.2, 0.1), (2, 1.6, 0.2))
@@ -309,18 +219,6 @@ def test_temperature_marks_what_scaling_chose(tmp_path):
     (axis,) = draw(search.temperature, sources_of(tmp_path, metrics=metrics, diagnostics=records)).axes
     (marker,) = [line for line in axis.lines if line.get_marker() != "None"]
     np.testing.assert_allclose(marker.get_xydata(), [[1.4, 15]])
-
-
-@pytest.mark.parametrize("chosen", [0.01, 0.19, 4.0])
-def test_a_chosen_temperature_is_within_the_axes(chosen, tmp_path):
-    metrics = metric_rows(("ce", "1", "ts", "ece", 0.0, chosen, "test", "ece", 0.001))
-    run, record = diagnostics_of("ce", 0.0, ["none"])
-    record["curve"]["temperatures"] = [0.01, 1.0, 4.0]
-    (axis,) = draw(
-        search.temperature, sources_of(tmp_path, metrics=metrics, diagnostics=[(run, record)])
-    ).axes
-    assert axis.get_xlim()[0] < chosen < axis.get_xlim()[1]
-    assert axis.get_ylim()[0] < 0.1 < axis.get_ylim()[1]
 
 
 def test_lines_are_exact_through_exact_points():
@@ -351,12 +249,6 @@ def searched(tmp_path):
         ("ce", "1", "fts", "nll", 1.0, 0.5, "test", "ece", 0.1),
     )
     return sources_of(tmp_path, runs=runs, metrics=metrics)
-
-
-def test_searches_are_sorted_by_gamma(searched):
-    found = search.searches_by_loss(searched)["ce"]
-    assert found.gammas.tolist() == [0.0, 1.0]
-    assert found.best_temperatures().tolist() == [[2.0, 1.0]] * 2
 
 
 def test_the_profile_is_the_lowest_score_over_temperatures(searched):
@@ -434,27 +326,6 @@ def test_lines_connect_the_epochs_that_were_evaluated(function, tmp_path):
     assert training.held_out(training.read_histories(sources_of(tmp_path, runs=runs))) == "test"
 
 
-def test_training_without_a_mistake_or_a_last_layer(tmp_path):
-    run = write_trained(tmp_path, run_of("ce"), [])
-    path = tmp_path / "runs" / run["path"] / "history.csv"
-    history = pd.read_csv(path)
-    unknown = [name for name in history if name.endswith("_incorrect") or name == "last_layer_weight_norm"]
-    history[unknown] = np.nan
-    history["val_error"] = 0.0
-    history.to_csv(path, index=False)
-    sources = sources_of(tmp_path, runs=[run])
-    panels = by_title(draw(training.training, sources))
-    assert len(panels["norm of last layer's weights"].lines[0].get_ydata()) == 0
-    assert draw(training.training_errors, sources).axes[0].get_ylim() == (0, 1)
-
-
-def test_training_shows_test_data_where_every_epoch_has_it(tmp_path):
-    run = write_trained(tmp_path, run_of("ce"), [], test=0.2)
-    figure = draw(training.training, sources_of(tmp_path, runs=[run]))
-    np.testing.assert_allclose(by_title(figure)["ECE (%)"].lines[0].get_ydata(), [20] * 3)
-    assert figure.get_suptitle().endswith("test data")
-
-
 def test_overfitting_shows_the_first_loss_on_training_and_held_out_data(tmp_path):
     runs = [write_trained(tmp_path, run_of(loss), []) for loss in ("focal-3", "ce")]
     figure = draw(training.overfitting, sources_of(tmp_path, runs=runs))
@@ -468,16 +339,6 @@ def test_overfitting_shows_the_first_loss_on_training_and_held_out_data(tmp_path
     np.testing.assert_allclose(held_out.get_ydata(), [50] * 3)
 
 
-def test_errors_have_one_panel_per_loss(tmp_path):
-    runs = [write_trained(tmp_path, run_of(loss), []) for loss in ("focal-3", "ce")]
-    figure = draw(training.training_errors, sources_of(tmp_path, runs=runs))
-    assert list(by_title(figure)) == ["Cross-entropy", "Focal γ = 3"]  # noqa: RUF001
-    *others, trained, held_out = figure.axes[0].lines
-    assert len(others) == 2
-    np.testing.assert_allclose(trained.get_ydata(), [25] * 3)
-    np.testing.assert_allclose(held_out.get_ydata(), [50] * 3)
-
-
 def test_gradient_norms_are_quantiles_in_the_papers_epochs(tmp_path):
     runs = [write_trained(tmp_path, run_of("ce", seed), [], epochs=35) for seed in (1, 3)]
     figure = draw(gradients.gradient_norms, sources_of(tmp_path, runs=runs))
@@ -486,19 +347,6 @@ def test_gradient_norms_are_quantiles_in_the_papers_epochs(tmp_path):
     np.testing.assert_allclose(whole.get_xdata(), [2, 10])
     np.testing.assert_allclose(half.get_xdata(), [4, 8])
     np.testing.assert_allclose(median.get_xdata(), [6])
-
-
-def test_networks_without_gradient_norms_say_so(tmp_path):
-    runs = [write_trained(tmp_path, run_of("ce"), [], norms=False)]
-    figure = draw(gradients.gradient_norms, sources_of(tmp_path, runs=runs))
-    assert "no linear last layer" in figure.axes[0].texts[0].get_text()
-
-
-def test_lines_keep_the_dashes_of_their_loss(tmp_path):
-    runs = [write_trained(tmp_path, run_of(loss), []) for loss in ("ce", "flsd-53")]
-    axis = draw(training.training, sources_of(tmp_path, runs=runs)).axes[0]
-    assert [line.is_dashed() for line in axis.lines] == [False, True]
-    assert [line.get_marker() for line in axis.lines] == ["s", "D"]
 
 
 def test_snapshots_have_a_line_for_each_epoch_that_all_runs_kept(tmp_path):
@@ -551,15 +399,6 @@ def shown_ticks(axis):
     return [tick for tick in axis.get_xticks() if low <= tick <= high]
 
 
-def test_many_decades_are_labelled_by_powers_of_ten(axis):
-    axis.plot([1e-8, 1.0], [1, 2], "o")
-    style.plain_log(axis, "x")
-    png(axis.figure)
-    shown = [label.get_text() for label in axis.get_xticklabels()]
-    assert r"$\mathdefault{10^{-8}}$" in shown
-    assert not [text for text in shown if "e-" in text]
-
-
 def test_a_drawn_zero_has_its_place_on_a_logarithmic_axis(axis):
     axis.plot([0.0, 0.02, 30.0], [1, 2, 3], "o")
     style.plain_log(axis, "x")
@@ -570,13 +409,6 @@ def test_a_drawn_zero_has_its_place_on_a_logarithmic_axis(axis):
     assert shown_ticks(axis) == pytest.approx([0, 0.01, 0.1, 1, 10])
     places = axis.transData.transform([[0.0, 1], [0.02, 1], [30.0, 1]])[:, 0]
     assert places[0] + 10 < places[1] < places[2]
-
-
-def test_a_panel_of_zeros_can_be_drawn(axis):
-    axis.plot([0.0, 0.0], [1, 2], "o")
-    style.plain_log(axis, "x")
-    png(axis.figure)
-    assert axis.get_xlim()[0] < 0 < axis.get_xlim()[1]
 
 
 @pytest.mark.parametrize(
@@ -592,12 +424,3 @@ def test_ticks_of_a_logarithmic_axis_are_few_and_plain(axis, values, ticks):
     axis.plot(values, [1, 2], "o")
     style.plain_log(axis, "x")
     assert shown_ticks(axis) == pytest.approx(ticks)
-
-
-def test_panels_that_share_an_axis_share_its_zero():
-    _, axes = style.panels(2, sharey=True)
-    for axis, values in zip(axes, ([0.0, 1.0], [0.5, 2.0]), strict=True):
-        axis.plot([1, 2], values)
-    style.plain_log(axes[1], "y")
-    assert axes[0].get_yscale() == "symlog"
-    assert axes[0].get_ylim()[0] < 0

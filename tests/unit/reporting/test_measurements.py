@@ -9,7 +9,6 @@ from focalcal.reporting.records.measurements import (
     load_metrics,
     rows_of_fits,
     shown_fits,
-    sorted_settings,
     summarise,
 )
 
@@ -101,17 +100,6 @@ def test_fits_come_in_the_catalogues_order():
         ("fts", "ece"),
         ("fts-continuous", "nll"),
         ("psi", ""),
-    ]
-
-
-def test_settings_are_ordered_by_dataset_model_and_loss():
-    settings = [("b", "m", "ce"), ("a", "n", "focal-10"), ("a", "n", "focal-2"), ("a", "m", "adafocal")]
-    index = pd.MultiIndex.from_tuples([(*setting, "none", "", "ece") for setting in settings])
-    assert sorted_settings(pd.DataFrame(index=index)) == [
-        ("a", "m", "adafocal"),
-        ("a", "n", "focal-2"),
-        ("a", "n", "focal-10"),
-        ("b", "m", "ce"),
     ]
 
 

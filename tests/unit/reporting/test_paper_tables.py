@@ -1,6 +1,5 @@
 """Tables in the layouts of K24 and M20."""
 
-import math
 from dataclasses import replace
 
 import pandas as pd
@@ -13,16 +12,8 @@ from focalcal.reporting.tables.columns import (
     footnote_marks,
     footnotes,
     mark_best,
-    parameters_text,
-    printed_scores,
-    printed_text,
-    score_column,
-    score_frame,
-    seed_texts,
     spread_note,
-    with_scores,
 )
-from focalcal.reporting.tables.table import to_csv, to_latex, to_markdown
 from tests.unit.reporting.made_sources import bold, build, csv_rows, metrics_of, texts
 
 G = "\N{GREEK SMALL LETTER GAMMA}"
@@ -62,11 +53,6 @@ gauss-3,mlp,focal-2,0,psi,,2,1,test,ece,0.05
 gauss-3,mlp,focal-2,0,ts,adaece,0,0.7,test,adaece,0.0301
 gauss-3,mlp,focal-2,0,fts,adaece,0.5,0.9,test,adaece,0.03005
 """
-
-
-@pytest.fixture(scope="module")
-def papers():
-    return published.printed_cells()
 
 
 @pytest.fixture
@@ -120,29 +106,6 @@ class TestK24:
             ],
         ]
 
-    def test_best_is_bold_with_ties_at_the_shown_digits(self, stored):
-        table = build("k24_table1", metrics=stored)
-        best = [
-            (row["loss"], row["method"], metric)
-            for row in csv_rows(table)
-            for metric in ("accuracy", "nll", "adaece")
-            if row[f"{metric}_best"] == "1"
-        ]
-        assert best == [
-            ("ce", "ts", "accuracy"),
-            ("ce", "ts", "nll"),
-            ("ce", "fts", "accuracy"),
-            ("ce", "fts", "nll"),
-            ("ce", "fts", "adaece"),
-        ]
-        assert f"**0.75 ± 0.07 ({G} {MINUS}0.25 to 1, T 1.80)**" in to_markdown(table)
-
-    def test_notes_say_what_is_shown(self, stored):
-        notes = build("k24_table1", metrics=stored).notes
-        assert "Mean ± sample standard deviation (n \N{MINUS SIGN} 1) over n seeds." in notes
-        assert any(note.startswith("†1 As printed; temperature falls") for note in notes)
-        assert notes[-1].startswith("K24: 5 seeds")
-
     def test_single_seeds_show_no_spread_and_unpublished_models_no_columns(self, single):
         table = build("k24_table1", metrics=single)
         assert [column.header for column in table.columns[4:]] == ["ours"] * 3
@@ -153,40 +116,6 @@ class TestK24:
         ]
         assert "One seed per setting (n = 1): no standard deviation can be given." in table.notes
         assert not any("K24" in note for note in table.notes)
-
-    def test_each_dataset_and_model_is_a_group_with_a_best_of_its_own(self, tmp_path):
-        table = build("k24_table1", metrics=metrics_of(tmp_path, STORED + SINGLE))
-        assert [len(group) for group in table.groups()] == [4, 2]
-        assert sum(row["adaece_best"] == "1" for row in csv_rows(table)) == 2
-        assert to_latex(table, "k24_table1").count(r"\midrule") == 2
-
-    def test_csv_holds_the_numbers(self, stored):
-        rows = csv_rows(build("k24_table1", metrics=stored))
-        fts = rows[1]
-        assert [fts[name] for name in ("loss", "method", "adaece_seeds", "adaece_best")] == [
-            "ce",
-            "fts",
-            "2",
-            "1",
-        ]
-        assert float(fts["adaece_mean"]) == pytest.approx(0.0075)
-        assert (fts["adaece_gamma_low"], fts["adaece_gamma_high"]) == ("-0.25", "1.0")
-        assert (fts["adaece_published_mean"], fts["adaece_published_std"]) == ("0.0071", "0.0016")
-        assert float(fts["adaece_difference_mean"]) == pytest.approx(0.0004)
-        assert rows[2]["nll_mean"] == ""
-
-    def test_no_runs_no_table(self, tmp_path):
-        assert build("k24_table1", metrics=metrics_of(tmp_path, "")) is None
-
-    def test_is_deterministic_whatever_the_order_of_rows(self, tmp_path):
-        frame = metrics_of(tmp_path, STORED + SINGLE)
-        shuffled = frame.sample(frac=1, random_state=3)
-        one, two = (build("k24_table1", metrics=metrics) for metrics in (frame, shuffled))
-        assert (to_csv(one), to_markdown(one), to_latex(one, "t")) == (
-            to_csv(two),
-            to_markdown(two),
-            to_latex(two, "t"),
-        )
 
     def test_the_published_table_against_itself(self):
         """Feeding K24's own numbers back gives differences of zero in all 108 cells."""
@@ -214,35 +143,10 @@ class TestM20:
         ]
         assert bold(table) == [[False] * 4 + [False, True, True, False], [False] * 8, [False] * 8]
 
-    def test_csv_tells_sources_apart(self, stored):
-        rows = csv_rows(build("m20_ece", metrics=stored))
-        assert [row["source"] for row in rows] == ["ours", "M20", "difference"]
-        assert (rows[1]["ce_post_mean"], rows[1]["ce_post_temperature"]) == ("0.0135", "2.5")
-        assert float(rows[2]["ce_post_mean"]) == pytest.approx(-0.0005)
-
-    def test_error_has_one_column_per_loss(self, stored):
-        table = build("m20_error", metrics=stored[stored["loss"] == "ce"])
-        assert texts(table) == [
-            ["cifar10", "resnet50", "ours", "2", "5.50 ± 0.71"],
-            ["cifar10", "resnet50", "M20", "", "4.95"],
-            ["cifar10", "resnet50", "difference", "", "+0.55"],
-        ]
-        assert table.notes[0] == "Pre T: as trained."
-
-    def test_a_model_that_m20_does_not_have(self, single):
-        table = build("m20_ece", metrics=single)
-        assert texts(table) == [["gauss-3", "mlp", "ours", "1", "20.00", ""]]
-        assert not any("M20 prints" in note for note in table.notes)
-
     def test_log_loss_is_shown_in_m20s_unit(self, tmp_path):
         table = build("m20_nll", metrics=metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,nll,0.1234567\n"))
         assert texts(table) == [["d", "m", "ours", "1", "12.35", ""]]
         assert table.title == "Log-loss (%) by training loss (layout of M20 Tables 10 and 11)"
-
-    def test_tables_exist_only_for_available_scores(self, stored):
-        names = ("ece", "adaece", "error", "nll", "mce", "s99_share", "s99_accuracy")
-        made = {name: build(f"m20_{name}", metrics=stored) for name in names}
-        assert [name for name in names if made[name] is not None] == ["ece", "adaece", "error"]
 
     def test_both_definitions_of_mmce_stand_above_the_printed_numbers(self, tmp_path):
         rows = "".join(
@@ -269,37 +173,6 @@ class TestM20:
 
 
 class TestColumns:
-    def test_scores_stand_side_by_side(self):
-        index = pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")], names=["loss", "metric"])
-        scores = pd.DataFrame({"mean": [0.1, 0.2], "_text": ["p", "q"]}, index)
-        frame = score_frame(scores, [("b",), ("a",)], {"first": ("x",), "second": ("y",)}, ranked=["second"])
-        assert list(frame.columns) == [
-            *("loss", "first_mean", "_first_text", "second_mean", "_second_text", "second_best")
-        ]
-        assert frame["loss"].tolist() == ["b", "a"]
-        assert frame["first_mean"].tolist() == [pytest.approx(math.nan, nan_ok=True), 0.1]
-        assert frame["_second_text"][0] == "q"
-        assert with_scores(frame, ["second"])["loss"].tolist() == ["b"]
-
-    def test_score_without_fit_or_gamma(self):
-        column = score_column("x", "", METRICS["ece"], fitted=True)
-        fields = ("mean", "std", "seeds", "temperature", "gamma_low", "gamma_high")
-        plain = dict(zip((f"x_{name}" for name in fields), (0.0123, 0.001, 3, *[math.nan] * 3), strict=True))
-        assert column.text(plain) == "1.23 ± 0.10"
-        assert column.text(dict.fromkeys(plain, math.nan)) == ""
-
-    def test_parameters_in_brackets(self):
-        assert parameters_text(0.0, 0.0, 1.234) == " (T 1.23)"
-        assert parameters_text(-0.5, 0.25, 1.5) == f" ({G} {MINUS}0.5 to 0.25, T 1.50)"
-        assert parameters_text(2.0, 2.0, math.nan) == f" ({G} 2)"
-        assert parameters_text(math.nan, math.nan, math.nan) == ""
-
-    def test_seed_counts_that_differ_show_as_a_range(self):
-        frame = pd.DataFrame(
-            [(5, 3, 5), (2, None, 2)], columns=["a_seeds", "b_seeds", "c_seeds"], dtype="Int64"
-        )
-        assert seed_texts(frame, "abc") == ["3\N{EN DASH}5", "2"]
-
     def test_spread_notes(self):
         frame = pd.DataFrame([(1, 4), (1, None)], columns=["one_seeds", "many_seeds"], dtype="Int64")
         assert spread_note(frame, ["one"]).startswith("One seed")
@@ -312,14 +185,6 @@ class TestColumns:
         assert marks == {"": "", "a": " †1", "b": " †2", "c": " †3"}
         assert footnotes(marks)[:2] == ["†1 As printed; a.", "†2 As printed; b."]
 
-    def test_printed_numbers_keep_their_digits(self, papers):
-        printed = printed_scores(papers, "M20")["_text"]
-        assert printed["cifar10", "resnet50", "mmce", "ts-m20", "ece", "s99_accuracy"] == "100"
-        assert printed["cifar10", "resnet50", "ce", "ts-m20", "ece", "ece"] == "1.35 (T 2.50)"
-        row = {"x_mean": 0.9739, "_x_text": "97.39", "_x_note": "doubtful"}
-        assert printed_text(row, "x", {"doubtful": " †1"}) == "97.39 †1"
-        assert printed_text({"x_mean": math.nan}, "x", {}) == ""
-
     @pytest.mark.parametrize(
         ("higher", "marks"), [(True, [0, None, 1, 1]), (False, [1, None, 0, 0])], ids=["highest", "lowest"]
     )
@@ -328,8 +193,3 @@ class TestColumns:
         frame = pd.DataFrame({"group": "a", "x_mean": [0.5, None, 0.70001, 0.7]})
         mark_best(frame, ["x"], metric, by=["group"])
         assert [None if pd.isna(mark) else mark for mark in frame["x_best"]] == marks
-
-    def test_keys_of_a_row_compete_and_groups_do_not(self):
-        frame = pd.DataFrame({"group": ["a", "b"], "x_mean": [0.1, 0.4], "y_mean": [0.2, 0.3]})
-        mark_best(frame, ["x", "y"], METRICS["ece"], by=["group"])
-        assert frame[["x_best", "y_best"]].to_numpy().tolist() == [[1, 0], [0, 1]]

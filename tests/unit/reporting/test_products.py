@@ -6,7 +6,7 @@ import pytest
 
 from focalcal.config.provenance import ROOT
 from focalcal.reporting import products
-from focalcal.reporting.products import INPUTS, PRODUCTS, SUFFIXES, Layout, Product, sweep_group
+from focalcal.reporting.products import PRODUCTS, SUFFIXES, Layout, Product, sweep_group
 from focalcal.reporting.records.sources import Sources, UndeclaredInputError
 
 FIGURE = Product(
@@ -80,12 +80,6 @@ def test_the_first_page_advises_on_own_logits_and_on_nothing_else():
     assert many.advised == {}
 
 
-def test_many_datasets_are_at_least_five():
-    over = replace(FIGURE, when="many datasets")
-    assert layout_with(datasets=["a", "b", "c", "d", "e"]).applies(over)
-    assert not Layout(Grid()).applies(over)
-
-
 @pytest.fixture
 def layout():
     return Layout(Grid())
@@ -107,15 +101,6 @@ def test_the_snakefile_learns_all_products_without_heavy_imports():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [({"inputs": ("metrics", "moon")}, "moon"), ({"scope": "galaxy"}, "galaxy"), ({"section": "x"}, "'x'")],
-)
-def test_a_declaration_that_names_something_unknown_is_refused(change, named):
-    with pytest.raises(ValueError, match=rf"figures/x\.py: curve declares .*{named}.*; allowed:"):
-        replace(FIGURE, **change)
 
 
 def test_files_of_a_product_over_all_runs(layout):
@@ -194,14 +179,3 @@ def test_a_product_may_read_only_what_it_declares(tmp_path):
         _ = sources.of(FIGURE).runs
     assert [run["path"] for run in Sources(tmp_path, {}, "c/d").runs] == ["c/d/ce/seed1"]
     assert (declared.metric, declared.criterion) == ("ece", "nll")
-
-
-def test_every_input_is_a_file_of_the_results_folder():
-    assert all(pattern.startswith("results/") for pattern in INPUTS.values())
-
-
-@pytest.mark.parametrize(
-    ("section", "stage"), [("theory", "theory"), ("recovery", "recovery"), ("answer", "reporting")]
-)
-def test_the_stage_of_a_product_is_that_of_its_section(section, stage):
-    assert replace(FIGURE, section=section).stage == stage

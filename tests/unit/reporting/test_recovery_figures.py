@@ -7,11 +7,10 @@ import pytest
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.tidy import COLUMNS
 from focalcal.common.errors import UserError
-from focalcal.reporting.figures import curves, recovery, reliability
+from focalcal.reporting.figures import curves, recovery
 from focalcal.reporting.figures.style import house_style
 from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.write import build_products
 from tests.unit.reporting.recovery_project import SIZES, collect_project, write_project
 
 LOSSES = ["ce", "focal-1", "focal-5", "focal-1+ls-0.1", "flsd-53"]
@@ -181,10 +180,6 @@ def test_psi_takes_over_where_it_stays_ahead(psi, takeover):
     assert recovery.takeover(pd.DataFrame(rows)) == takeover
 
 
-def test_without_psi_nothing_takes_over():
-    assert recovery.takeover(pd.DataFrame([{"size": 10, "method": "ts", "value": 0.1}])) is None
-
-
 @pytest.mark.parametrize("name", ["posterior_distance", "human_distance"])
 def test_distances_are_drawn_by_loss(name, results):
     figure = draw(results, name)
@@ -206,23 +201,3 @@ def test_without_runs_a_figure_says_so(name, tmp_path):
     with house_style():
         figure = DECLARED[name].build(Sources(tmp_path, SETTINGS, cache=cache).of(DECLARED[name]))
     assert len(texts(figure)) == 1
-
-
-def test_reliability_without_a_known_gamma_says_so(results):
-    assert reliability.recovery_reliability(
-        Sources(results, SETTINGS, "gauss-3/mlp", cache={"runs": [], "recovery": []})
-    ).axes[0].texts[0].get_text() == (
-        "No available run was trained with focal loss of one known gamma above 0."
-    )
-
-
-def test_the_same_figure_has_the_same_bytes(results, tmp_path):
-    contents = []
-    for part in ("first", "second"):
-        folder = tmp_path / part
-        folder.mkdir()
-        (folder / "tables").symlink_to(results / "tables")
-        build_products(folder, ["posterior_distance", "paradigms"], "figure", SETTINGS)
-        contents.append([path.read_bytes() for path in sorted((folder / "figures").iterdir())])
-    assert len(contents[0]) == 4
-    assert contents[0] == contents[1]

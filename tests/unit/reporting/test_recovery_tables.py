@@ -89,11 +89,6 @@ class TestPosterior:
             "calibration.methods lacks 'psi'",
         ]
 
-    def test_an_error_that_was_not_measured_is_that_of_raw_predictions(self, tmp_path):
-        scores = {"kl_posterior": 0.1, "tv_posterior": 0.1, "ece_10": 0.1}
-        text = distances("focal-5", RAW, 0.1) + lines("focal-5", PSI, **scores)
-        assert column(make("recovery_posterior", tmp_path, text), "Error (%)")[3] == "25.00 ± 0.00"
-
     def test_training_samples_are_those_of_the_dataset(self, tmp_path):
         frame = metrics_of(tmp_path, FOCAL_5)
         (tmp_path / "data").mkdir()
@@ -102,28 +97,6 @@ class TestPosterior:
         known = build("recovery_posterior", results=tmp_path, **read)
         assert column(known, "Training samples") == ["30"] * 4
         assert column(build("recovery_posterior", **read), "Training samples") == [""] * 4
-
-    def test_one_seed_has_no_interval(self, tmp_path):
-        text = distances("focal-1", RAW, 0.5, seeds=("1",), ece_10=0.02)
-        rows = texts(make("recovery_posterior", tmp_path, text))
-        assert rows[0][6:11] == ["1", "25.00", "0.5000", "0.0500", "2.00"]
-
-    def test_runs_that_failed_do_not_count(self, tmp_path):
-        frame = metrics_of(tmp_path, FOCAL_5)
-        runs = [
-            *runs_of(frame),
-            {"dataset": "gauss-3", "model": "mlp", "loss": "ce", "seed": "1", "status": "diverged"},
-        ]
-        rows = csv_rows(build("recovery_posterior", metrics=frame, runs=runs))
-        assert {row["loss_id"] for row in rows} == {"focal-5"}
-
-    def test_datasets_are_ordered_by_the_numbers_in_them(self, tmp_path):
-        text = distances("ce", RAW, 0.1, dataset="gauss-10") + distances("ce", RAW, 0.1)
-        assert column(make("recovery_posterior", tmp_path, text), "Dataset")[::4] == ["gauss-3", "gauss-10"]
-
-    def test_no_known_posterior_no_table(self, tmp_path):
-        assert make("recovery_posterior", tmp_path, lines("ce", RAW, ece_10=0.1)) is None
-        assert make("recovery_posterior", tmp_path, "") is None
 
 
 class TestParadigms:
@@ -156,17 +129,6 @@ class TestParadigms:
     def test_seeds_that_do_not_pair_give_no_difference(self, tmp_path):
         text = lines("focal-1", RAW, ece_10=0.2) + lines("focal-1", PSI, seeds=("1",), ece_10=0.1)
         assert csv_rows(make("recovery_paradigms", tmp_path, text))[0]["difference_mean"] == ""
-
-    def test_an_unknown_gamma_is_said(self, tmp_path):
-        table = make("recovery_paradigms", tmp_path, lines("flsd-53", RAW, ece_10=0.1))
-        assert [row[4] for row in texts(table)] == ["unknown"] * 2
-        assert [row[8:11] for row in texts(table)] == [["not applicable", "", UNKNOWN]] * 2
-        assert [row["gamma_value"] for row in csv_rows(table)] == ["", ""]
-
-    def test_a_fit_that_is_not_configured_is_named(self, tmp_path):
-        text = lines("focal-1", RAW, ece_10=0.2) + lines("focal-1", PSI, ece_10=0.1)
-        notes = column(make("recovery_paradigms", tmp_path, text), "Note")
-        assert notes == ["", "calibration.methods lacks 'ts-focal'"]
 
     def test_the_number_of_bins_is_read_from_the_metric(self, tmp_path):
         # The calibration stage's own ECE of the same prediction must not be taken for it.
@@ -205,9 +167,6 @@ class TestParadigms:
             ("LS", "cifar10", f"Focal {G} = 1, smoothing 0.1", "Ψ improves", "agree"),
         ]
 
-    def test_no_runs_no_table(self, tmp_path):
-        assert make("recovery_paradigms", tmp_path, "") is None
-
 
 class TestDiagnosis:
     def test_shares_are_means_over_seeds(self, tmp_path):
@@ -244,6 +203,3 @@ class TestHuman:
         rows = csv_rows(table)
         assert [row["kl_best"] for row in rows] == ["0", "", "", "1"]
         assert not {"temperature_mean", "training_samples"} & rows[0].keys()
-
-    def test_no_human_labels_no_table(self, tmp_path):
-        assert make("recovery_human", tmp_path, FOCAL_5) is None

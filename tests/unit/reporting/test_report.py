@@ -10,18 +10,16 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from focalcal.calibration.catalogue import METHODS
 from focalcal.config.grid import build_grid
 from focalcal.reporting import html, products
 from focalcal.reporting.figures import style
 from focalcal.reporting.html import TEMPLATES
-from focalcal.reporting.products import PAGES, PRODUCTS, SECTIONS, Layout, Product
+from focalcal.reporting.products import PAGES, PRODUCTS, SECTIONS, Product
 from focalcal.reporting.recommendation import advice_text
-from focalcal.reporting.records.costs import Cost, read_costs
+from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.report import contents as report_contents
 from focalcal.reporting.report.contents import read_contents, report_html
 from focalcal.reporting.report.runtime import chart_runtime
-from focalcal.reporting.text import format_duration
 from tests.project import ROOT
 from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_results import MadeResults
@@ -165,10 +163,6 @@ def test_a_figure_with_nothing_to_draw_is_a_sentence_and_no_choice(tmp_path):
     assert "<img" not in text
 
 
-def test_tables_are_shown_as_they_were_written(made):
-    assert "<table><tr><td>tables/late &lt;i&gt;</td></tr></table>" in report_html(contents_of(made))
-
-
 def test_evidence_leads_to_where_it_is_shown(made):
     (claim,) = contents_of(made).claims
     files = EVIDENCE.split(", ")
@@ -200,48 +194,6 @@ def test_a_chart_stands_in_the_report_with_its_table_and_what_draws_it(made):
     assert text.count("<script") == text.count("</script>") == 3
 
 
-def test_the_page_about_losses_begins_with_its_answer(made):
-    contents = replace(contents_of(made), best_loss="Mine is <best>.")
-    assert '<p class="lead"><strong>Mine is &lt;best&gt;.</strong> The training loss' in report_html(contents)
-    assert '<p class="lead">The training loss' in report_html(replace(contents, best_loss=""))
-
-
-def test_the_words_on_the_first_page_name_every_calibrator(made):
-    text = report_html(contents_of(made))
-    for method in METHODS.values():
-        if method.shown and method.full_label:
-            assert method.full_label in text or method.id in {"ts", "fts", "constant"}
-    assert "structured matrix scaling (SMS)" in text
-    assert "<dt>Adversary</dt><dd>The same confidence for every sample" in text
-
-
-def test_numbers_of_claims_have_true_minus_signs(made):
-    text = report_html(contents_of(made))
-    assert "<td>\u22122e\u221216<br>" in text
-
-
-def test_memory_that_no_job_could_measure_has_no_column(made):
-    contents = contents_of(made)
-    cost = Cost("train", 1, 2.0, 2.0, None)
-    assert "Most memory" not in report_html(replace(contents, costs=[cost]))
-    text = report_html(replace(contents, costs=[cost, replace(cost, memory=1234.0)]))
-    assert "Most memory (MB)" in text
-    assert ">1,234<" in text
-
-
-def test_verdicts_are_read_without_colour(made):
-    text = report_html(contents_of(made))
-    assert '<span aria-hidden="true">✗</span> not reproduced</span>' in text
-    assert "a &lt; b" in text
-
-
-def test_names_from_data_are_escaped(made):
-    report = made.config["report"] | {"title": "<script>alert(1)</script>"}
-    text = report_html(contents_of(made, report=report))
-    assert "<script>alert" not in text
-    assert "<title>&lt;script&gt;alert(1)&lt;/script&gt;</title>" in text
-
-
 def test_runs_and_claims_are_escaped(made):
     contents = contents_of(made)
     hostile = dict.fromkeys(
@@ -256,12 +208,6 @@ def test_runs_and_claims_are_escaped(made):
     assert "<td>&lt;img src=x&gt;</td>" in text
 
 
-def test_numbers_are_sorted_by_value(made):
-    text = report_html(contents_of(made))
-    assert '<td data-v="1.5">1.5</td>' in text  # training seconds
-    assert '<td>train</td><td data-v="4">4</td><td data-v="6.0">6 s</td>' in text
-
-
 def test_missing_runs_are_told(made):
     contents = contents_of(made, runs=[{**BLOCKS[0], "seeds": [1, 2, 3]}])
     missing = [run["path"] for run in contents.runs if run["status"] == "missing"]
@@ -270,22 +216,6 @@ def test_missing_runs_are_told(made):
     text = report_html(contents)
     assert "3 of 6 runs failed or are missing" in text
     assert "<code>gauss-3/mlp/ce/seed3</code>: missing, left no record" in text
-
-
-def test_many_failures_are_counted_rather_than_listed(made):
-    contents = contents_of(made)
-    runs = [contents.runs[0] | {"path": f"run{i}", "status": "diverged"} for i in range(23)]
-    text = report_html(replace(contents, runs=runs))
-    assert "23 of 23 runs" in text
-    assert "<code>run19</code>" in text
-    assert "<code>run20</code>" not in text
-    assert "and 3 more" in text
-
-
-def test_provenance_counts_runs(made):
-    contents = contents_of(made)
-    assert contents.provenance["torch"] == {"2": 4}
-    assert contents.code == {"a.py": {"0123": 4}}
 
 
 def test_datasets_that_only_logits_are_known_of_are_named(made):
@@ -326,44 +256,6 @@ def test_costs_are_summed_by_rule(tmp_path):
     train, aggregate = read_costs(tmp_path)
     assert (train.rule, train.jobs, train.seconds, train.longest, train.memory) == ("train", 2, 15, 10, 100)
     assert (aggregate.rule, aggregate.memory) == ("aggregate", None), "too short to measure"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (89.4, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h")]
-)
-def test_durations_have_a_unit_that_suits(seconds, text):
-    assert format_duration(seconds) == text
-
-
-def run(dataset, model, imported=None):
-    return SimpleNamespace(
-        dataset=dataset, model=model, path=f"{dataset}/{model}/ce/seed1", imported=imported
-    )
-
-
-class MadeGrid(list):
-    """Runs of datasets that are not synthetic."""
-
-    datasets = ()
-    own_logits_only = False
-    human_labels = ()
-
-    def report_settings(self, *_keys):
-        return {"recommend": True}
-
-
-def test_products_of_a_dataset_and_model_and_their_files(monkeypatch):
-    trained = product("training", "figure", scope="dataset and model", when="trained")
-    surface = product("surface", "figure", scope="dataset and model")
-    monkeypatch.setattr(products, "PRODUCTS", [trained, surface])
-    layout = Layout(MadeGrid([run("b", "m"), run("a", "m", imported="mine")]))
-    assert layout.dataset_models == ["a/m", "b/m"]
-    assert layout.files(layout.products("figure"), "png") == [
-        "results/figures/training/b/m.png",
-        "results/figures/surface/a/m.png",
-        "results/figures/surface/b/m.png",
-    ]
-    assert layout.stems(trained) == {"b/m": "figures/training/b/m"}
 
 
 def test_every_product_has_a_caption():

@@ -1,6 +1,5 @@
 """The suite's own tables: overview, all scores, optimism, boundaries."""
 
-import json
 from dataclasses import replace
 
 import pandas as pd
@@ -9,20 +8,10 @@ import pytest
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.reporting.tables import best_losses
-from tests.unit.reporting.made_results import MadeResults
 from tests.unit.reporting.made_sources import bold, build, column, csv_rows, metrics_of, texts
 
 G = "\N{GREEK SMALL LETTER GAMMA}"
 MINUS = "\N{MINUS SIGN}"
-MADE_BLOCKS = [
-    {
-        "datasets": ["gauss-3"],
-        "models": ["mlp"],
-        "losses": ["ce", "focal-2"],
-        "seeds": [1, 2],
-        "recipe": "quickstart",
-    }
-]
 
 
 def rows(dataset, loss, seed, scores, metric="ece", split="test"):
@@ -48,11 +37,6 @@ def frame():
             found += rows("digits", loss, seed, {("none", ""): 0.9}, metric="accuracy")
             found += rows("digits", loss, seed, {("ts", "ece"): 0.01, ("fts", "ece"): 0.005}, split="val")
     return pd.DataFrame(found, columns=list(COLUMNS))
-
-
-@pytest.fixture
-def empty(tmp_path):
-    return metrics_of(tmp_path, "")
 
 
 class TestOverview:
@@ -94,14 +78,6 @@ class TestOverview:
         assert "Log-loss is that of fits by validation log-loss." in table.notes
         assert not any("Ψ" in note for note in table.notes)
 
-    def test_a_method_that_is_not_shown_has_no_column(self, frame):
-        line_search = frame.replace({"method": {"fts": "fts-line"}})
-        headers = [shown.header for shown in build("overview", metrics=line_search).columns[5:]]
-        assert headers == ["as trained", "TS", "TS if calibrated"]
-
-    def test_nothing_is_none(self, empty):
-        assert build("overview", metrics=empty) is None
-
 
 class TestScores:
     def test_one_row_per_fit_and_one_column_per_metric(self, frame):
@@ -122,15 +98,6 @@ class TestScores:
         assert column(table, "Log-loss") == [""] * 6
         assert [len(group) for group in table.groups()] == [3, 3]
 
-    def test_csv_has_mean_spread_and_seeds_and_marks_the_best(self, frame):
-        found = csv_rows(build("scores", metrics=frame))
-        assert [row["ece_best"] for row in found] == ["0", "0", "1", "0", "1", "0"]
-        assert [row["ece_seeds"] for row in found] == ["7"] * 6
-        assert float(found[1]["ece_mean"]) == pytest.approx(0.0303)
-        # The sample variance of 0, 1, ..., 6 is 14/3.
-        assert float(found[1]["ece_std"]) == pytest.approx((14 / 3) ** 0.5 * 1e-4)
-        assert found[1]["nll_mean"] == found[1]["nll_best"] == ""
-
     def test_a_new_metric_appears_by_itself(self, frame, monkeypatch):
         new = replace(METRICS["ece"], id="smoothness", label="Smoothness", factor=1.0, decimals=1)
         monkeypatch.setitem(METRICS, "smoothness", new)
@@ -140,18 +107,6 @@ class TestScores:
         table = build("scores", metrics=pd.concat([frame, more]))
         assert column(table, "Smoothness") == ["0.2", "", "", "", "", ""]
         assert csv_rows(table)[0]["smoothness_mean"] == "0.25"
-
-    def test_criteria_come_in_the_order_of_metrics(self, tmp_path):
-        lines = "".join(
-            f"d,m,ce,0,{method},{criterion},0,1,test,ece,0.1\n"
-            for method, criterion in (("ts", "adaece"), ("ts-focal", "focal"), ("ts", "ece"), ("ts", "nll"))
-        )
-        table = build("scores", metrics=metrics_of(tmp_path, lines))
-        assert column(table, "Fitted by") == ["log-loss", "ECE", "AdaECE", "focal loss"]
-
-    def test_scores_of_other_stages_are_left_out(self, tmp_path):
-        metrics = metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,kl_posterior,0.1\n")
-        assert build("scores", metrics=metrics) is None
 
 
 def test_a_debiased_error_has_an_interval_without_signs():
@@ -212,9 +167,6 @@ class TestBoundHits:
         assert texts(none) == []
         assert [name for name in found.frame if not name.startswith("_")] == list(none.frame)
 
-    def test_nothing_fitted_is_none(self):
-        assert build("bound_hits", runs=[], fits=[]) is None
-
     def test_a_parameter_without_a_symbol_keeps_its_name(self, fits):
         run, content = fits[2]
         hit = content["fits"][1] | {"parameters": {"bias": 9.0}, "boundaries": {"bias": "high"}}
@@ -244,19 +196,3 @@ class TestBestLosses:
         after = "After temperature scaling (TS), the lowest log-loss by dataset and model"
         assert said == f"{after}: Cross-entropy on 1 of 1."
         assert best_losses.best_loss_text(pd.DataFrame()) == ""
-
-    def test_one_loss_is_not_compared(self, tmp_path):
-        assert build("best_losses", metrics=metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,nll,0.9\n")) is None
-
-
-def test_bound_hits_count_the_fits_of_the_runs_that_succeeded(tmp_path):
-    made = MadeResults(tmp_path, MADE_BLOCKS, failed=["gauss-3/mlp/ce/seed2"])
-    made.write_runs()
-    made.write_tables()
-    paths = sorted((made.results / "calibration").rglob("fits.json"))
-    fits = [json.loads(path.read_text())["fits"] for path in paths if "ce/seed2" not in path.as_posix()]
-    searched = [fit for run in fits for fit in run if fit["criterion"]]
-    stopped = sum("gamma" in fit["boundaries"] for fit in searched)
-    assert 0 < stopped < len(searched)
-    text = (made.results / "tables" / "bound_hits.html").read_text(encoding="utf-8")
-    assert f"Of {len(searched)} fits, {stopped} stopped at the boundary of the search grid." in text

@@ -2,7 +2,6 @@
 
 import pytest
 
-from focalcal.reporting.claims.ledger import load_claims
 from focalcal.reporting.claims.settings import Setting, outside_reasons
 
 NETWORKS = Setting(
@@ -30,13 +29,6 @@ def reasons(setting, *runs):
     return [found for _, found in outside_reasons(setting, runs)]
 
 
-def test_texts_are_judged_with_the_mmce_that_learns():
-    texts = next(claim.setting for claim in load_claims() if claim.id == "m20-texts-ece")
-    place = {"dataset": "20newsgroups", "model": "gp-cnn", "epochs": "50"}
-    assert reasons(texts, run(loss="mmce-authors", **place)) == [[]]
-    assert reasons(texts, run(loss="mmce", **place)) == [], "ignored"
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -59,10 +51,6 @@ def test_texts_are_judged_with_the_mmce_that_learns():
 )
 def test_networks_that_fit_their_training_set(changes, expected):
     assert reasons(NETWORKS, run(**changes)) == [expected]
-
-
-def test_other_losses_are_ignored():
-    assert reasons(NETWORKS, run(loss="brier"), run()) == [[]]
 
 
 @pytest.mark.parametrize(

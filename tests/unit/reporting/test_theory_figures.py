@@ -1,6 +1,4 @@
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -11,7 +9,6 @@ from focalcal.reporting.figures import theory_k24, theory_others, theory_simplex
 from focalcal.reporting.figures.style import house_style, method_style
 from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.write import build_products
 
 THEORY = [product for product in PRODUCTS if product.stage == "theory"]
 GAMMAS = (0.5, 1.0, 2.0, 3.0, 10.0)
@@ -62,15 +59,6 @@ def test_every_figure_is_drawn_from_what_it_declares(product, tables, tmp_path):
     assert all(axis.has_data() for axis in figure.axes)
 
 
-def test_figures_are_in_the_order_of_the_papers():
-    names = [product.name for product in THEORY]
-    assert names == [
-        *(f"k24_fig{number}" for number in range(1, 8)),
-        *("c21_fig1", "c21_fig2", "m20_fig4a", "m20_fig5", "m20_fig6", "m20_fig7"),
-        *("sharp_bounds", "box_sensitivity"),
-    ]
-
-
 def test_the_closest_temperature_is_that_of_the_papers_box(tables, tmp_path):
     tables["matching"].loc[tables["matching"]["max_logit"] != 5.0, "temperature"] = np.nan
     assert theory_k24.closest_temperature(Sources(tmp_path, {}, cache=tables), 3, 1.0) == 0.5
@@ -97,15 +85,3 @@ def test_arrows_have_the_colours_of_the_calibrators(tables, tmp_path):
     panels = theory_simplex.k24_fig5(Sources(tmp_path, {}, cache=tables)).axes
     found = [to_hex(panel.collections[-1].get_facecolor()[0]).upper() for panel in panels]
     assert found == [method_style(method).color for method in ("fts", "fts", "ts", "ts")]
-
-
-def test_figures_are_written_in_both_formats(tmp_path):
-    build_products(tmp_path, ["m20_fig7"], "figure", {})
-    assert (tmp_path / "figures" / "m20_fig7.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "figures" / "m20_fig7.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_theory_figures_do_without_seaborn():
-    modules = sorted({product.module.removesuffix(".py").replace("/", ".") for product in THEORY})
-    code = f"import {', '.join(modules)}, sys; assert 'seaborn' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
