@@ -130,12 +130,6 @@ def test_temperature_scaling_is_focal_temperature_scaling_with_gamma_zero():
     )
 
 
-def test_uncalibrated_is_the_softmax():
-    calibrator = Uncalibrated().fit(LOGITS, LABELS)
-    np.testing.assert_allclose(calibrator.predict_proba(TEST_LOGITS), softmax(TEST_LOGITS, 1.0), atol=1e-14)
-    assert (calibrator.gamma_, calibrator.temperature_, calibrator.score_) == (0.0, 1.0, None)
-
-
 def test_recovery_is_psi_of_the_softmax():
     calibrator = PosteriorRecovery(2.0).fit(LOGITS, LABELS)
     expected = psi(softmax(TEST_LOGITS, 1.0), 2.0)
@@ -186,23 +180,6 @@ def test_extreme_data_fit_without_nan(name):
 def test_all_right_data_stop_at_the_smallest_temperature_and_report_it():
     ts = TemperatureScaling().fit(*SETS["all right"])
     assert (ts.temperature_, ts.boundaries_) == (0.01, {"temperature": "low"})
-
-
-def test_all_misclassified_data_stop_at_the_largest_temperature_and_report_it():
-    ts = TemperatureScaling().fit(*SETS["all wrong"])
-    assert (ts.temperature_, ts.boundaries_) == (5.0, {"temperature": "high"})
-
-
-def test_constant_logits_predict_the_uniform_distribution_at_any_temperature():
-    logits, labels = SETS["constant"]
-    fts = FocalTemperatureScaling().fit(logits, labels)
-    np.testing.assert_allclose(fts.predict_proba(logits), 0.2, atol=1e-12)
-    assert fts.score_ == pytest.approx(np.log(5.0), abs=1e-12)
-
-
-def test_float32_logits_give_the_result_of_their_float64_values():
-    narrow = LOGITS.astype(np.float32)
-    assert TemperatureScaling().fit(narrow, LABELS).score_ == TemperatureScaling().fit(LOGITS, LABELS).score_
 
 
 def test_unfitted_calibrator_says_so():

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from focalcal.calibration import metrics
-from focalcal.calibration.binning import MASS_VARIANTS, bin_gaps, equal_mass_edges, reliability_bins
+from focalcal.calibration.binning import MASS_VARIANTS, equal_mass_edges, reliability_bins
 from focalcal.calibration.catalogue import METRICS
 from focalcal.calibration.predictions import Predictions
 from tests.unit.calibration.logit_sets import noisy
@@ -127,19 +127,6 @@ def test_nll_of_probability_zero_is_infinite_and_of_logs_is_not():
     assert metrics.nll(Predictions.from_logs(np.array([[0.0, -1000.0]]), [1]), [1]) == 1000.0
 
 
-def test_perfect_predictions_score_zero():
-    probs, labels = np.eye(3), np.arange(3)
-    for function in (
-        metrics.error,
-        metrics.nll,
-        metrics.brier,
-        metrics.ece,
-        metrics.mce,
-        metrics.classwise_ece,
-    ):
-        assert function(probs, labels) == 0.0
-
-
 @pytest.mark.parametrize(
     ("probs", "labels", "message"),
     [
@@ -190,16 +177,6 @@ def test_shared_predictions_give_what_each_function_returns_for_arrays(name, var
     assert value == (pytest.approx(expected, rel=1e-12) if rounded else expected)
 
 
-def test_predictions_by_hand():
-    predictions = Predictions(PROBS, LABELS)
-    assert predictions.confidence.tolist() == [0.9, 0.8, 0.7, 0.6, 0.6]
-    assert predictions.correct.tolist() == [True, False, True, True, False]
-    np.testing.assert_allclose(np.exp(predictions.label_logs), [0.9, 0.2, 0.7, 0.6, 0.4], rtol=1e-15)
-    counts, gaps = bin_gaps(predictions.confidence, predictions.correct, 4, "width", "split")
-    assert counts.tolist() == [0, 0, 3, 2]
-    np.testing.assert_allclose(gaps, [0, 0, -0.1, 0.7])
-
-
 def test_reliability_bins_by_hand():
     confidence = np.array([0.2, 0.5, 0.51, 0.9, 1.0])
     correct = np.array([True, False, True, True, False])
@@ -207,23 +184,3 @@ def test_reliability_bins_by_hand():
     assert bins["count"] == [2, 3], "0.5 belongs to the lower bin (low, high]"
     assert bins["confidence"] == pytest.approx([0.35, 2.41 / 3])
     assert bins["accuracy"] == pytest.approx([0.5, 2 / 3])
-
-
-def test_empty_reliability_bins_have_no_means():
-    bins = reliability_bins(np.array([0.9]), np.array([True]), 4)
-    assert bins == {"count": [0, 0, 0, 1], "confidence": [None] * 3 + [0.9], "accuracy": [None] * 3 + [1.0]}
-
-
-def test_reliability_bins_give_the_ece():
-    probs, labels = random_probs(300, 4)
-    predictions = Predictions(probs, labels)
-    bins = reliability_bins(predictions.confidence, predictions.correct, 10)
-    gaps = [
-        count * abs(confidence - accuracy)
-        for count, confidence, accuracy in zip(
-            bins["count"], bins["confidence"], bins["accuracy"], strict=True
-        )
-        if count
-    ]
-    assert sum(bins["count"]) == 300
-    assert sum(gaps) / 300 == pytest.approx(metrics.ece(probs, labels, 10), abs=1e-12)

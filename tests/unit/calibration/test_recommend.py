@@ -14,7 +14,6 @@ from focalcal.calibration.recommend import (
     choose,
     considered,
     difference_errors,
-    fitted_size,
     recommend,
     stratified_folds,
 )
@@ -135,19 +134,6 @@ def test_folds_share_each_class_evenly():
     folds = stratified_folds(labels, 3)
     assert [np.bincount(folds[labels == label]).tolist() for label in range(3)] == [[3] * 3, [2] * 3, [1] * 3]
     assert np.array_equal(folds, stratified_folds(labels, 3))
-
-
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [
-        *(("none", 0), ("psi", 0), ("ts", 1), ("tva", 1), ("psi-ts", 1), ("ts-psi", 1), ("fts", 2)),
-        *(("vs", 10), ("fts-vs", 11), ("svs", 11), ("fts-svs", 12), ("ms", 30), ("sms", 31)),
-    ],
-)
-def test_the_complexity_of_a_method_is_its_number_of_fitted_parameters(method, expected):
-    context = Context("nll", 2.0, (-0.5, 0.5), np.arange(1, 41) / 10)
-    fit = calibrator_class(method).from_context(context).fit(*like_a_network(120, 5))
-    assert fitted_size(fit) == expected
 
 
 def test_what_is_not_considered_has_a_reason():

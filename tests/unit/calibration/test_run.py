@@ -1,4 +1,3 @@
-import csv
 import json
 
 import numpy as np
@@ -8,7 +7,7 @@ from scipy.special import log_softmax
 from focalcal.calibration.calibrators import Calibrator, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
 from focalcal.calibration.logits_io import RunLogits, Split, write_logits
-from focalcal.calibration.run import calibrate, write_calibration
+from focalcal.calibration.run import calibrate
 from focalcal.calibration.search import Fit, NoMinimumError
 from focalcal.calibration.tidy import COLUMNS
 from tests.unit.calibration.logit_sets import brute_force, like_a_network
@@ -196,17 +195,3 @@ def test_entry_point_writes_the_same_bytes_every_time(tmp_path):
         )
     for name in ("metrics.csv", "fits.json", "surfaces.npz", "diagnostics.json"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
-
-
-def test_files_can_be_read_back(tmp_path, result):
-    origin = {"spec": SPEC}
-    names = ("m.csv", "f.json", "s.npz", "d.json")
-    write_calibration(result, origin, *(tmp_path / name for name in names))
-    with (tmp_path / "m.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [float(row["value"]) for row in rows] == [row["value"] for row in result.rows]
-    assert rows[0]["criterion"] == ""
-    assert json.loads((tmp_path / "f.json").read_text()) == json.loads(json.dumps(result.fits | origin))
-    assert json.loads((tmp_path / "d.json").read_text()) == json.loads(json.dumps(result.diagnostics))
-    with np.load(tmp_path / "s.npz") as archive:
-        np.testing.assert_array_equal(archive["ece"], result.surfaces["ece"])

@@ -33,17 +33,6 @@ def test_every_calibrator_predicts_the_same_bits_after_saving_and_loading(method
     assert (tmp_path / "b.json").read_bytes() == (tmp_path / "a.json").read_bytes()
 
 
-def test_people_can_read_the_file(tmp_path):
-    saved.save(fitted("vs"), tmp_path / "vs.json")
-    text = (tmp_path / "vs.json").read_text("utf-8")
-    content = json.loads(text)
-    assert [content[key] for key in ("format", "version")] == ["focalcal calibrator", 1]
-    assert content["calibrator"]["method"] == "vs"
-    # One line per class: slope and intercept.
-    slope, intercept = content["calibrator"]["parameters"]["coefficients"][0]
-    assert f"[ {slope!r}, {intercept!r} ]" in text
-
-
 def test_texts_with_brackets_are_not_changed(tmp_path):
     saved.write_record({"method": "none"}, tmp_path / "a.json", {"note": ["[ 1,\n 2 ]", "a  b"]})
     assert json.loads((tmp_path / "a.json").read_text("utf-8"))["note"] == ["[ 1,\n 2 ]", "a  b"]

@@ -6,7 +6,6 @@ from sklearn.linear_model import LogisticRegression
 
 from focalcal.calibration import continuous, search
 from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import bound_hit
 from tests.unit.calibration.logit_sets import SETS, brute_force, like_a_network, noisy
 
 TEMPERATURES = np.arange(1, 101) / 20
@@ -58,10 +57,6 @@ def test_grid_search_records_the_boundary_it_stopped_at(values, boundaries):
     assert fit.boundaries == boundaries
 
 
-def test_bound_hit_of_a_single_value_is_none():
-    assert bound_hit(1.0, [1.0]) == "none"
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_non_finite_objective_raises(bad):
     with pytest.raises(FloatingPointError, match="criterion ece is not finite at 1 of 3 points"):
@@ -88,17 +83,6 @@ def test_line_search_costs_three_temperature_scalings_and_stays_on_the_line():
     low, high = (point(end)[1] for end in ends)
     assert temperature == pytest.approx(low + gamma * (high - low), abs=1e-12)
     assert fit.score == pytest.approx(objective.points([gamma], [temperature])["nll"][0], abs=1e-13)
-
-
-@pytest.mark.parametrize("criterion", ["nll", "ece", "adaece"])
-def test_line_search_is_never_worse_than_at_the_two_gammas_of_its_line(criterion):
-    # Three points along the line, at gamma -0.5, 2.25 and 5, all of them worse than the two it goes through.
-    temperatures = np.array([0.5, 1.0, 2.0])
-    objective = Objective(*SETS["two classes"])
-    line = search.line_search(objective, criterion, (-0.5, 5.0), temperatures)
-    ends = [search.grid_search(objective, criterion, (gamma,), temperatures) for gamma in (0.0, 1.0)]
-    best = min(ends, key=lambda fit: fit.score)
-    assert (line.parameters, line.score) == (best.parameters, best.score)
 
 
 @pytest.mark.parametrize("criterion", ["nll", "ece", "adaece"])
