@@ -205,7 +205,6 @@ class FocalMap(Calibrator):
     color="grey",
     marker="o",
     criteria=(),
-    compared_with=(),
     fixed=("gamma", "temperature"),
 )
 class Uncalibrated(FocalMap):
@@ -221,7 +220,6 @@ class Uncalibrated(FocalMap):
     full_label="temperature scaling (TS)",
     color="blue",
     marker="s",
-    compared_with=("none",),
     fixed=("gamma",),
 )
 @dataclass(eq=False)
@@ -266,7 +264,6 @@ class TemperatureScaling(FocalMap):
     full_label="focal temperature scaling (FTS)",
     color="vermilion",
     marker="D",
-    compared_with=("ts", "none"),
     replaces=("fts-k24",),
 )
 @dataclass(eq=False)
@@ -325,7 +322,6 @@ class FocalTemperatureScaling(FocalMap):
     marker="v",
     narrowest_range=0.0,
     shown=False,
-    compared_with=("fts",),
     replaces=("fts",),
 )
 @dataclass(eq=False)
@@ -343,7 +339,6 @@ class LineFocalTemperatureScaling(FocalTemperatureScaling):
     criteria=("nll",),
     narrowest_range=1.2e-3,
     shown=False,
-    compared_with=("fts",),
     replaces=("fts", "fts-k24", "fts-line", "fts-predicted"),
 )
 @dataclass(eq=False)
@@ -360,7 +355,6 @@ class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
     marker="^",
     criteria=(),
     needs_training_gamma=True,
-    compared_with=("none",),
     fixed=("gamma", "temperature"),
 )
 @dataclass(eq=False)
@@ -391,7 +385,6 @@ class _WithTrainingGamma(FocalMap):
     label="TS then Ψ",
     needs_training_gamma=True,
     shown=False,
-    compared_with=(),
     fixed=("gamma",),
 )
 class TemperatureThenRecovery(_WithTrainingGamma):
@@ -407,7 +400,6 @@ class TemperatureThenRecovery(_WithTrainingGamma):
     label="Ψ then TS",
     needs_training_gamma=True,
     shown=False,
-    compared_with=(),
     fixed=("gamma",),
 )
 class RecoveryThenTemperature(_WithTrainingGamma):
@@ -429,7 +421,6 @@ class RecoveryThenTemperature(_WithTrainingGamma):
     criteria=("focal",),
     needs_training_gamma=True,
     shown=False,
-    compared_with=(),
 )
 @dataclass(eq=False)
 class FocalLossTemperature(_WithTrainingGamma):
@@ -458,7 +449,6 @@ class FocalLossTemperature(_WithTrainingGamma):
     criteria=("focal",),
     needs_training_gamma=True,
     shown=False,
-    compared_with=(),
 )
 class FocalLossTemperatureThenRecovery(FocalLossTemperature):
     """Method `ts-focal-psi`: T fitted by the focal loss, then Psi at the training gamma (C21's TS_FL)."""

@@ -54,8 +54,6 @@ class Method:
     """Number of classes above which it does not apply, since its parameters grow with their square."""
     shown: bool = True
     """Whether overview, ranking and figures show it; the table of all scores shows every method."""
-    compared_with: tuple[str, ...] = ("ts",)
-    """Methods that the comparisons set it against."""
     fixed: tuple[str, ...] = ()
     """Parameters of its fits that are given, not fitted; the others count as its complexity."""
     replaces: tuple[str, ...] = ()

@@ -121,7 +121,6 @@ class _CrossValidated(LogLossCalibrator):
     marker="H",
     criteria=("nll",),
     changes_predictions=True,
-    compared_with=("fts", "sms"),
     fixed=("variance",),
 )
 class FocalMatrixScaling(_CrossValidated):
@@ -160,7 +159,6 @@ class FocalMatrixScaling(_CrossValidated):
     criteria=("nll",),
     changes_predictions=True,
     shown=False,
-    compared_with=("sms", "fms"),
     fixed=("variance",),
 )
 class CrossValidatedMatrixScaling(_CrossValidated):
@@ -184,7 +182,6 @@ class CrossValidatedMatrixScaling(_CrossValidated):
     criteria=("nll",),
     changes_predictions=True,
     shown=False,
-    compared_with=("svs", "sms-cv"),
     fixed=("variance",),
 )
 class CrossValidatedVectorScaling(_CrossValidated):

@@ -45,7 +45,6 @@ class FocalFit:
     marker="P",
     criteria=("nll",),
     shown=False,
-    compared_with=("fts", "ts-prior"),
 )
 class PriorFocalTemperatureScaling(LogLossCalibrator, FocalMap):
     """Method `fts-prior`: Psi^gamma(softmax(logits / T)) (K24 Sec. 4.2) with priors of gamma and T.

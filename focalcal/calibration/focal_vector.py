@@ -80,7 +80,6 @@ class _FocalVector(AffineCalibrator):
     criteria=("nll",),
     narrowest_range=1.2e-3,
     changes_predictions=True,
-    compared_with=("vs", "fts"),
 )
 @dataclass(eq=False)
 class FocalVectorScaling(_FocalVector):
@@ -120,7 +119,6 @@ class FocalVectorScaling(_FocalVector):
     criteria=("nll",),
     narrowest_range=1.2e-3,
     changes_predictions=True,
-    compared_with=("svs", "fts"),
     fixed=("uniform",),
 )
 @dataclass(eq=False)

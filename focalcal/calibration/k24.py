@@ -14,7 +14,6 @@ from focalcal.calibration.search import Fit, checked_temperatures, grid_search
     full_label="focal temperature scaling, gamma chosen by ECE and T by log-loss",
     criteria=("nll",),
     shown=False,
-    compared_with=(),
 )
 @dataclass(eq=False)
 class K24FocalTemperatureScaling(FocalTemperatureScaling):

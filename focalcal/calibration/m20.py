@@ -17,7 +17,6 @@ M20_TEMPERATURES = temperature_grid(0.1, 10.0, 0.1)
     full_label="temperature scaling on M20's grid",
     criteria=("ece", "adaece"),
     shown=False,
-    compared_with=(),
 )
 @dataclass(eq=False)
 class M20TemperatureScaling(FocalMap):

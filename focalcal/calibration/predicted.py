@@ -19,9 +19,7 @@ from focalcal.calibration.search import K24_GAMMAS, Fit, best_of_points, checked
 from focalcal.theory.matching import MOST_CLASSES, match_temperature
 
 
-@calibrator(
-    id="fts-predicted", label="FTS, predicted T", color="sky", marker="<", shown=False, compared_with=("fts",)
-)
+@calibrator(id="fts-predicted", label="FTS, predicted T", color="sky", marker="<", shown=False)
 @dataclass(eq=False)
 class PredictedFocalTemperatureScaling(TemperatureScaling):
     """Method `fts-predicted`: temperature scaling, then one predicted point per gamma.

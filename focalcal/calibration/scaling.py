@@ -111,7 +111,6 @@ class _StructuredScaling(AffineCalibrator):
     marker="p",
     criteria=("nll",),
     changes_predictions=True,
-    compared_with=("ts", "fts"),
     fixed=("uniform",),
 )
 class StructuredVectorScaling(_StructuredScaling):
@@ -138,7 +137,6 @@ class StructuredVectorScaling(_StructuredScaling):
     criteria=("nll",),
     changes_predictions=True,
     most_classes=200,
-    compared_with=("ts", "fts"),
     fixed=("uniform",),
 )
 class StructuredMatrixScaling(_StructuredScaling):

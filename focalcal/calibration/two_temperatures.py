@@ -20,7 +20,6 @@ from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
     marker="D",
     criteria=("nll",),
     changes_predictions=True,
-    compared_with=("ts", "fts"),
 )
 class TwoTemperatureScaling(LogLossCalibrator):
     """Method `two-ts`: temperature T_top for the top class against the rest, T_rest among the rest.
