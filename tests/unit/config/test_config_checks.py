@@ -68,6 +68,11 @@ MISTAKES = {
         {"matching_gammas": [1, 2, 3]},
         r"'theory\.fit_ranges' has \[1\.0, 10\.0\].* 2 of 'theory\.matching_gammas' lie",
     ),
+    "human labels of no dataset": (
+        "recovery",
+        {"human_labels": {"cifar1O": "download"}},
+        r"'recovery\.human_labels' is \"cifar1O\".*did you mean 'cifar10'",
+    ),
     "human labels nobody serves": (
         "recovery",
         {"human_labels": {"gauss-3": "download"}},

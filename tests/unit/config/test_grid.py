@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import subprocess
 import sys
@@ -167,3 +168,13 @@ def test_no_runs_at_all_is_refused():
     config["runs"] = config["published"] = []
     with pytest.raises(UserError, match="'runs', 'logits' and 'published' are all empty"):
         build_grid(config, ROOT)
+
+
+def test_a_class_folder_that_snakemake_could_not_write_down_is_refused_before_any_job(tmp_path):
+    (tmp_path / os.fsdecode(b"\xff\xfeclass")).mkdir()
+    config = merged_config()
+    config["datasets"]["own"] = {"folder": str(tmp_path)}
+    block = {"models": ["cnn-small"], "losses": ["ce"], "seeds": [1], "recipe": "quickstart"}
+    config["runs"] = [{"datasets": ["own"], **block}]
+    with pytest.raises(UserError, match=r"xfeclass' is not UTF-8; rename it"):
+        build_grid(config, ROOT, read_own_files=True)

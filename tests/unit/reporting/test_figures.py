@@ -424,3 +424,9 @@ def test_ticks_of_a_logarithmic_axis_are_few_and_plain(axis, values, ticks):
     axis.plot(values, [1, 2], "o")
     style.plain_log(axis, "x")
     assert shown_ticks(axis) == pytest.approx(ticks)
+
+
+def test_networks_without_gradient_norms_say_so(tmp_path):
+    runs = [write_trained(tmp_path, run_of("ce"), [], norms=False)]
+    figure = draw(gradients.gradient_norms, sources_of(tmp_path, runs=runs))
+    assert "no linear last layer" in figure.axes[0].texts[0].get_text()

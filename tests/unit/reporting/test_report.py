@@ -20,6 +20,7 @@ from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.report import contents as report_contents
 from focalcal.reporting.report.contents import read_contents, report_html
 from focalcal.reporting.report.runtime import chart_runtime
+from focalcal.reporting.text import format_duration
 from tests.project import ROOT
 from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_results import MadeResults
@@ -272,3 +273,16 @@ def test_a_product_in_no_section_is_refused():
 def test_every_page_has_a_template():
     assert {path.stem for path in (TEMPLATES / "pages").iterdir()} == set(PAGES)
     assert {section.page for section in SECTIONS.values()} == set(PAGES)
+
+
+def test_the_page_about_losses_begins_with_its_answer(made):
+    contents = replace(contents_of(made), best_loss="Mine is <best>.")
+    assert '<p class="lead"><strong>Mine is &lt;best&gt;.</strong> The training loss' in report_html(contents)
+    assert '<p class="lead">The training loss' in report_html(replace(contents, best_loss=""))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (89.4, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h")]
+)
+def test_durations_have_a_unit_that_suits(seconds, text):
+    assert format_duration(seconds) == text

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from focalcal.data.registry import job_spec
 from focalcal.training.plan import DatasetSize, PlanRow, dataset_size, make_plan, plan_text, prepared_bytes
 from focalcal.training.recipes import Recipe
 
@@ -64,3 +65,16 @@ def test_text_has_totals_and_says_what_is_estimated():
     assert lines[5] == "14,004 epochs, 630,004,000 training images"
     assert lines[6] == "100.3 GPU-hours*, 4,186 MB of disk, 185 MB of it data"
     assert lines[7].startswith("* estimates from plan.images_per_second")
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("gauss-10", DatasetSize(2000, 2000, 20000, 10, (16,))),
+        ("cifar10", DatasetSize(45000, 5000, 10000, 10, (3, 32, 32))),
+        ("cifar10-s", DatasetSize(4500, 5000, 10000, 10, (3, 32, 32))),
+        ("tinyimagenet", DatasetSize(90000, 10000, 10000, 200, (3, 64, 64))),
+    ],
+)
+def test_sizes_of_registered_datasets(name, size):
+    assert dataset_size(job_spec(name)) == size
