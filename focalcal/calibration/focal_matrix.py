@@ -36,7 +36,8 @@ from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
 Array = NDArray[np.float64]
 VARIANCES = (0.0, 0.015, 0.05, 0.15, 0.5, 1.5, 5.0, 15.0)
 """Variances of the prior that cross-validation tries, in this order."""
-FOLDS = 5
+FOLDS, FOLDS_OF_MANY_CLASSES = 5, 2
+"""Number of folds, and that above `MOST_CLASSES` classes, where each takes seconds."""
 STANDARD_ERRORS = 1.0
 """By how many standard errors a smaller variance may be worse than the best and still be taken."""
 ROUGH_DECREASE, LEAST_DECREASE = 1e-6, 1e-8
@@ -353,13 +354,14 @@ def _best_variance(
     """Return the variance chosen by cross-validation, and how many evaluations that took."""
     if len(labels) < 2 * FOLDS:
         return 0.0, 0
-    fold_of = stratified_folds(labels, FOLDS)
-    with ThreadPoolExecutor(min(threads, FOLDS)) as pool:
-        folds = list(pool.map(lambda i: _Fold(logits, labels, fold_of == i, focal, matrix), range(FOLDS)))
+    count = FOLDS if logits.shape[1] <= MOST_CLASSES else FOLDS_OF_MANY_CLASSES
+    fold_of = stratified_folds(labels, count)
+    with ThreadPoolExecutor(min(threads, count)) as pool:
+        folds = list(pool.map(lambda i: _Fold(logits, labels, fold_of == i, focal, matrix), range(count)))
         tried: list[Array] = []
         for variance in VARIANCES:
             losses = np.empty(len(labels))
-            for fold, own in zip(folds, pool.map(_Fold.losses, folds, [variance] * FOLDS), strict=True):
+            for fold, own in zip(folds, pool.map(_Fold.losses, folds, [variance] * count), strict=True):
                 losses[fold.held] = own
             tried.append(losses)
             if _past_the_best(np.array(tried)):
