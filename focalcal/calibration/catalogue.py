@@ -59,7 +59,7 @@ class Method:
     replaces: tuple[str, ...] = ()
     """Methods with the same map and a search that costs more: a recommendation leaves them out."""
     recommendable: bool = True
-    """Whether a recommendation may name it; not an adversary."""
+    """Whether a recommendation may name it: not an adversary, nor what has not been tried in that role."""
 
     @property
     def name(self) -> str:

@@ -122,6 +122,7 @@ class _CrossValidated(LogLossCalibrator):
     marker="H",
     criteria=("nll",),
     changes_predictions=True,
+    recommendable=False,
     fixed=("variance",),
 )
 class FocalMatrixScaling(_CrossValidated):
@@ -159,6 +160,7 @@ class FocalMatrixScaling(_CrossValidated):
     marker="h",
     criteria=("nll",),
     changes_predictions=True,
+    recommendable=False,
     shown=False,
     fixed=("variance",),
 )
@@ -182,6 +184,7 @@ class CrossValidatedMatrixScaling(_CrossValidated):
     marker="h",
     criteria=("nll",),
     changes_predictions=True,
+    recommendable=False,
     shown=False,
     fixed=("variance",),
 )

@@ -44,6 +44,7 @@ class FocalFit:
     color="vermilion",
     marker="P",
     criteria=("nll",),
+    recommendable=False,
     shown=False,
 )
 class PriorFocalTemperatureScaling(LogLossCalibrator, FocalMap):

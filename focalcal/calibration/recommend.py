@@ -187,7 +187,7 @@ def considered(
         cheaper = [other for other in (SAFE, *methods) if method in METHODS[other].replaces]
         reason = why_not_applicable(method, run, classes)
         if not declared.recommendable:
-            reason = "an adversary, not a calibrator to use"
+            reason = "recommendations leave it out"
         elif declared.criteria and "nll" not in declared.criteria:
             reason = "it is not fitted by log-loss"
         elif declared.needs_training_gamma and run["gamma"] == 0:

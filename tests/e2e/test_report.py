@@ -63,7 +63,8 @@ def test_links_to_a_table_open_its_page(browser, report):
     assert browser.evaluate("document.querySelector('.page.current').id") == "calibrator"
     assert browser.evaluate("document.getElementById('tables/optimism').open")
     top = browser.evaluate("document.getElementById('tables/optimism').getBoundingClientRect().top")
-    assert 0 <= top < 200
+    below = browser.evaluate("document.documentElement.scrollHeight - innerHeight - scrollY")
+    assert 0 <= top < 200 or below < 5, "what is linked stands at the top, or the page ends there"
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -80,7 +80,7 @@ CODE = {
     "theory/certificate.py": {"theory_tables"},
     "data/synthetic.py": {"fetch_data"},
     "data/splits.py": TRAIN | PREDICT | {"fetch_data"},
-    "reporting/records/aggregate.py": set(),
+    "reporting/records/collect.py": set(),
 }
 
 

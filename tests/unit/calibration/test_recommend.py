@@ -146,7 +146,7 @@ def test_what_is_not_considered_has_a_reason():
     assert "gamma is 0" in reasons["psi"]
     assert reasons["ts-m20"] == "it is not fitted by log-loss"
     assert "at most 30" in reasons["ms"]
-    assert "adversary" in reasons["constant"]
+    assert reasons["constant"] == "recommendations leave it out"
     assert considered(["fts"], {"loss": "x", "gamma": None}, 5)[0] == ["none", "ts-prior", "fts"]
     assert considered(["none", "psi"], {"loss": "focal-2", "gamma": 2.0}, 5)[0] == ["none", "ts-prior", "psi"]
 
