@@ -73,6 +73,8 @@ def test_snakemake_finds_the_logger_of_an_editable_installation(tmp_path):
         shutil.copy2(ROOT / name, clone)
     environment = tmp_path / "environment"
     options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--prefix", str(environment)]
+    # Otherwise pip uninstalls the package from the environment that runs this test.
+    options.append("--ignore-installed")
     subprocess.run([sys.executable, "-m", "pip", "install", *options, "--editable", str(clone)], check=True)
     (paths,) = environment.rglob("*.pth")
     # Snakemake lists the modules of the folders on Python's path.
