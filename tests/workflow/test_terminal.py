@@ -59,6 +59,7 @@ def test_another_title_is_announced_before_the_report_is_replaced(project):
 def test_a_terminal_shows_running_jobs_and_a_failure_ends_with_cause_and_log(project):
     project.edit("workflow_scripts/claims.py", "import argparse\n", "import argparse\nimport time\n")
     project.edit("workflow_scripts/claims.py", "arguments = ", WAITING_FAILURE)
+    (project.root / "results/tables/claims.csv").unlink()
     command = [sys.executable, "-m", "snakemake", "--cores", "1"]
     code, output = on_a_terminal(command, project.root, b"0 of 3 jobs done, 1 running")
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output).replace("\r", "\n").splitlines()
