@@ -22,9 +22,9 @@ from sklearn.frozen import FrozenEstimator
 
 from bench._table import Row, finish, parser, progress
 from focalcal.calibration.calibrators import FocalTemperatureScaling
-from focalcal.calibration.objective import Objective, default_threads
-from focalcal.calibration.scaling import StructuredMatrixScaling, StructuredVectorScaling
-from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
+from focalcal.calibration.fitting.objective import Objective, default_threads
+from focalcal.calibration.fitting.search import K24_GAMMAS, K24_TEMPERATURES
+from focalcal.calibration.methods.scaling import StructuredMatrixScaling, StructuredVectorScaling
 from focalcal.theory.psi import log_psi
 
 BINS = 15
@@ -38,7 +38,7 @@ import numpy as np
 generator = np.random.default_rng(0)
 logits, labels = generator.normal(size=({samples}, {classes})), generator.integers(0, {classes}, {samples})
 begin = time.perf_counter()
-from focalcal.calibration.objective import Objective
+from focalcal.calibration.fitting.objective import Objective
 Objective(logits, labels).surfaces({gammas}, np.linspace(0.1, 5, {temperatures}))
 print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
@@ -46,7 +46,7 @@ WHOLE_RUN = """
 import resource, time
 import yaml
 from bench.calibration import network_like
-from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.calibration.run import calibrate
 with open("config.yaml", encoding="utf-8") as source:
     config = yaml.safe_load(source)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bench._table import parser, progress
 from focalcal.calibration.calibrators import calibrator_class
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.objective import Objective
+from focalcal.calibration.fitting.objective import Objective
 
 Split = tuple[NDArray[np.float64], NDArray[np.int64]]
 METHOD_IDS = ["none", "ts", "ts-prior", "fts-continuous", "fts-prior", "two-ts", "ets", "svs", "sms"]

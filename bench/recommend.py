@@ -17,9 +17,9 @@ import numpy as np
 from bench._table import Row, finish, parser, progress
 from focalcal.calibration.calibrators import TemperatureScaling
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.logits_io import RunLogits, Split, from_arrays
+from focalcal.calibration.files.logits_io import RunLogits, Split, from_arrays
+from focalcal.calibration.fitting.search import K24_GAMMAS
 from focalcal.calibration.recommend import ENOUGH_SAMPLES, recommend
-from focalcal.calibration.search import K24_GAMMAS
 from focalcal.data.network_logits import network_arrays
 from focalcal.data.networks import collection_names, networks_of
 

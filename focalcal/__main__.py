@@ -88,7 +88,7 @@ def _recommend(arguments: argparse.Namespace) -> None:
         if method not in METHODS:
             raise unknown_name("--methods", method, METHODS)
     try:
-        from focalcal.calibration.imports import import_logits  # noqa: PLC0415
+        from focalcal.calibration.files.imports import import_logits  # noqa: PLC0415
         from focalcal.reporting.figures.before_after import draw_before_after  # noqa: PLC0415
         from focalcal.reporting.figures.style import house_style, write_figure  # noqa: PLC0415
     except ImportError as error:
@@ -96,9 +96,9 @@ def _recommend(arguments: argparse.Namespace) -> None:
             f"this command needs the package {error.name!r}; install what it needs with: "
             f"pip install '.[recommend]' in the clone"
         ) from None
+    from focalcal.calibration.fitting.search import K24_GAMMAS  # noqa: PLC0415
     from focalcal.calibration.recommend import recommend  # noqa: PLC0415
     from focalcal.calibration.saved import write_record  # noqa: PLC0415
-    from focalcal.calibration.search import K24_GAMMAS  # noqa: PLC0415
     from focalcal.reporting.recommendation import failure_text, summary_text, use_text  # noqa: PLC0415
 
     imported = import_logits(arguments.file, arguments.kind)

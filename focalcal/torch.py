@@ -25,12 +25,12 @@ except ImportError:
 from torch import Tensor, nn
 
 from focalcal.calibration import saved
-from focalcal.calibration.affine import LOWEST_LOG, AffineCalibrator, Matrix
 from focalcal.calibration.calibrators import Calibrator, FocalMap, RecoveryThenTemperature, load_calibrator
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.ensemble import EnsembleTemperatureScaling
-from focalcal.calibration.focal_matrix import FocalMatrixScaling
-from focalcal.calibration.two_temperatures import TwoTemperatureScaling
+from focalcal.calibration.methods.affine import LOWEST_LOG, AffineCalibrator, Matrix
+from focalcal.calibration.methods.ensemble import EnsembleTemperatureScaling
+from focalcal.calibration.methods.focal_matrix import FocalMatrixScaling
+from focalcal.calibration.methods.two_temperatures import TwoTemperatureScaling
 from focalcal.training import losses
 from focalcal.training.objective import loss_parts
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.calibration.catalogue import declaring_files
-from focalcal.calibration.logits_io import read_logits
+from focalcal.calibration.files.logits_io import read_logits
 from focalcal.calibration.run import calibrate, write_calibration
 from focalcal.config.provenance import made_by
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from focalcal.calibration.imports import Imported, import_logits, import_record
-from focalcal.calibration.logits_io import from_arrays, write_logits
+from focalcal.calibration.files.imports import Imported, import_logits, import_record
+from focalcal.calibration.files.logits_io import from_arrays, write_logits
 from focalcal.common.io import write_json
 from focalcal.config.provenance import provenance
 from focalcal.data.fetch import cache_folder

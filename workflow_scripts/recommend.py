@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.calibration.catalogue import declaring_files
-from focalcal.calibration.logits_io import read_logits
+from focalcal.calibration.files.logits_io import read_logits
 from focalcal.calibration.recommend import recommend
 from focalcal.calibration.run import read_saved_fits
 from focalcal.calibration.saved import write_record

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from focalcal.calibration.logits_io import read_logits
-from focalcal.calibration.tidy import COLUMNS
+from focalcal.calibration.files.logits_io import read_logits
+from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import read_json, write_json
 from focalcal.config.provenance import made_by

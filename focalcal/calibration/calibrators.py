@@ -20,10 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import METHODS, calibrator
 from focalcal.calibration.conventions import EstimatorConventions
-from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.predictions import checked_labels
-from focalcal.calibration.search import (
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import (
     K24_GAMMAS,
     SEARCHES,
     Fit,
@@ -31,6 +29,8 @@ from focalcal.calibration.search import (
     focal_loss_search,
     grid_search,
 )
+from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
+from focalcal.calibration.scores.predictions import checked_labels
 from focalcal.theory.psi import log_psi
 
 IDENTITY = {"gamma": 0.0, "temperature": 1.0}

@@ -111,25 +111,35 @@ class Metric:
 
 
 _FOLDER = Path(__file__).parent
-_PACKAGE = "focalcal.calibration"
+
+
+def _module(path: Path) -> str:
+    return ".".join(["focalcal.calibration", *path.relative_to(_FOLDER).with_suffix("").parts])
+
+
 BUILT_IN_METHODS = {
-    found.facts["id"]: Method(module=f"{_PACKAGE}.{found.path.stem}", class_name=found.name, **found.facts)
+    found.facts["id"]: Method(module=_module(found.path), class_name=found.name, **found.facts)
     for found in read_declarations(_FOLDER, "calibrator")
 }
 METHODS = BUILT_IN_METHODS | {
     name: Method(
-        name, f"{_PACKAGE}.extension_calibrators", name, label=name, criteria=(), changes_predictions=True
+        name,
+        "focalcal.calibration.methods.extension_calibrators",
+        name,
+        label=name,
+        criteria=(),
+        changes_predictions=True,
     )
     for name in extension_names("calibrators")
     if name not in BUILT_IN_METHODS
 }
 """Every calibrator by its id; then the user's own, which are fitted by criteria of their own."""
 BUILT_IN_METRICS = {
-    found.name: Metric(found.name, f"{_PACKAGE}.{found.path.stem}", **found.facts)
+    found.name: Metric(found.name, _module(found.path), **found.facts)
     for found in read_declarations(_FOLDER, "metric")
 }
 METRICS = BUILT_IN_METRICS | {
-    name: Metric(name, f"{_PACKAGE}.extension_metrics", label=name)
+    name: Metric(name, "focalcal.calibration.scores.extension_metrics", label=name)
     for name in extension_names("metrics")
     if name not in BUILT_IN_METRICS
 }

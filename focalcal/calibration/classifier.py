@@ -10,9 +10,9 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from focalcal.calibration.affine import LOWEST_LOG
 from focalcal.calibration.calibrators import Calibrator, calibrator_class
 from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.methods.affine import LOWEST_LOG
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

@@ -18,10 +18,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.binning import Binned, bin_gaps, check_binning, split_sizes
 from focalcal.calibration.catalogue import CRITERIA, METRICS, metric
-from focalcal.calibration.predictions import Predictions, Probs
-from focalcal.calibration.smooth_error import smooth_calibration_error
+from focalcal.calibration.scores.binning import Binned, bin_gaps, check_binning, split_sizes
+from focalcal.calibration.scores.predictions import Predictions, Probs
+from focalcal.calibration.scores.smooth_error import smooth_calibration_error
 
 CONFIDENT = 0.99
 

@@ -25,15 +25,15 @@ from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.diagnostics import FitKey, reduce_predictions
-from focalcal.calibration.folds import stratified_folds
-from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.files.logits_io import RunLogits, Split
+from focalcal.calibration.fitting.folds import stratified_folds
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.methods.prior import penalised_loss
 from focalcal.calibration.metrics import metric_value
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.predictions import Predictions
-from focalcal.calibration.prior import penalised_loss
-from focalcal.calibration.resampling import mean_change
 from focalcal.calibration.run import SavedFit, context_of, why_not_applicable
+from focalcal.calibration.scores.diagnostics import FitKey, reduce_predictions
+from focalcal.calibration.scores.predictions import Predictions
+from focalcal.calibration.scores.resampling import mean_change
 
 FOLDS = 4
 RESAMPLES = 500
@@ -91,7 +91,7 @@ def recommend(
     --------
     >>> import numpy as np
     >>> from focalcal.calibration.calibrators import load_calibrator
-    >>> from focalcal.calibration.logits_io import RunLogits, Split
+    >>> from focalcal.calibration.files.logits_io import RunLogits, Split
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 3, 800)
     >>> scores = 4 * (np.eye(3)[labels] + rng.normal(size=(800, 3)))  # overconfident

@@ -17,19 +17,19 @@ from focalcal.calibration.calibrators import (
     load_calibrator,
 )
 from focalcal.calibration.catalogue import METHODS, METRICS
-from focalcal.calibration.diagnostics import (
+from focalcal.calibration.files.logits_io import RunLogits
+from focalcal.calibration.files.tidy import COLUMNS, score_rows
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import NoMinimumError, temperature_grid
+from focalcal.calibration.metrics import metric_value
+from focalcal.calibration.scores.diagnostics import (
     FitKey,
     ReducedPredictions,
     diagnose,
     ece_curve,
     reduce_predictions,
 )
-from focalcal.calibration.logits_io import RunLogits
-from focalcal.calibration.metrics import metric_value
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.predictions import Predictions
-from focalcal.calibration.search import NoMinimumError, temperature_grid
-from focalcal.calibration.tidy import COLUMNS, score_rows
+from focalcal.calibration.scores.predictions import Predictions
 from focalcal.common.csv_rows import read_rows, write_rows
 from focalcal.common.io import atomic_output, read_json, write_json
 

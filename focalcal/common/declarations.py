@@ -34,10 +34,10 @@ def declare(**_facts: Any) -> Callable[[Item], Item]:
 
 
 def read_declarations(folder: Path, decorator: str) -> list[Declaration]:
-    """Return what `decorator` declares in the modules of a folder, ordered by file name and position."""
+    """Return what `decorator` declares in the modules below a folder, ordered by file name and position."""
     return [
         declaration
-        for path in sorted(folder.glob("*.py"))
+        for path in sorted(folder.rglob("*.py"), key=lambda path: path.name)
         if f"@{decorator}(" in (text := path.read_text(encoding="utf-8"))
         for declaration in _declarations_in(ast.parse(text, filename=str(path)), path, decorator)
     ]

@@ -90,7 +90,7 @@ def check_logits_files(section: Mapping[str, Any]) -> None:
     if not section:
         return
     # Imported here: only a configuration with logits needs NumPy at this point.
-    from focalcal.calibration import imports  # noqa: PLC0415
+    from focalcal.calibration.files import imports  # noqa: PLC0415
 
     for name, values in section.items():
         entry = LogitsEntry(**values)

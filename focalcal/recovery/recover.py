@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import metrics
-from focalcal.calibration.binning import reliability_bins
 from focalcal.calibration.calibrators import AS_TRAINED, load_calibrator
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.logits_io import RunLogits, Split
-from focalcal.calibration.predictions import Predictions
-from focalcal.calibration.tidy import score_rows
+from focalcal.calibration.files.logits_io import RunLogits, Split
+from focalcal.calibration.files.tidy import score_rows
+from focalcal.calibration.scores.binning import reliability_bins
+from focalcal.calibration.scores.predictions import Predictions
 from focalcal.common.errors import UserError
 from focalcal.theory.psi import log_psi
 from focalcal.theory.thresholds import confidence_region

@@ -9,7 +9,7 @@ CALIBRATOR = '''
 
 from focalcal.calibration.calibrators import Calibrator
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.search import Fit
+from focalcal.calibration.fitting.search import Fit
 from focalcal.theory.psi import log_psi
 
 
@@ -29,7 +29,7 @@ METRIC = '''
 import numpy as np
 
 from focalcal.calibration.catalogue import metric
-from focalcal.calibration.predictions import Predictions
+from focalcal.calibration.scores.predictions import Predictions
 
 
 @metric(label="Top-two error", factor=100, decimals=1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import load_calibrator
 from focalcal.calibration.catalogue import METHODS, METRICS
-from focalcal.calibration.logits_io import read_logits
+from focalcal.calibration.files.logits_io import read_logits
 from focalcal.common.errors import UserError
 from focalcal.data import prepared
 from focalcal.data.synthetic import PROBLEMS

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import load_calibrator
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.logits_io import read_logits
+from focalcal.calibration.files.logits_io import read_logits
 from focalcal.data import prepared
 from focalcal.reporting.figures.style import GREY, message_figure, setting_title, styles_of_losses
 from focalcal.reporting.products import figure

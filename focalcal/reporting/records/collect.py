@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from focalcal.calibration.catalogue import declaring_files
-from focalcal.calibration.tidy import COLUMNS
+from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.common.checksums import outdated
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.tidy import COLUMNS
+from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.common.io import refusing_damage
 from focalcal.training.appearance import loss_order
 

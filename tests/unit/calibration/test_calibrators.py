@@ -15,8 +15,8 @@ from focalcal.calibration.calibrators import (
     load_calibrator,
 )
 from focalcal.calibration.catalogue import CRITERIA, METHODS
+from focalcal.calibration.fitting.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
-from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.theory.psi import log_psi, psi
 from tests.unit.calibration.logit_sets import SETS, like_a_network
 

@@ -7,16 +7,16 @@ import pytest
 from scipy.special import softmax
 from sklearn.isotonic import IsotonicRegression
 
-from focalcal.calibration.affine import LOWEST_LOG
 from focalcal.calibration.calibrators import Context, calibrator_class
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.ensemble import EnsembleTemperatureScaling, best_weights
-from focalcal.calibration.isotonic import IsotonicCalibration, isotonic_bends
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import NoMinimumError
+from focalcal.calibration.methods.affine import LOWEST_LOG
+from focalcal.calibration.methods.ensemble import EnsembleTemperatureScaling, best_weights
+from focalcal.calibration.methods.isotonic import IsotonicCalibration, isotonic_bends
+from focalcal.calibration.methods.top_label import ConstantConfidence, TopVersusAll, top_versus_all_loss
 from focalcal.calibration.metrics import ece, nll
-from focalcal.calibration.objective import Objective
 from focalcal.calibration.run import why_not_applicable
-from focalcal.calibration.search import NoMinimumError
-from focalcal.calibration.top_label import ConstantConfidence, TopVersusAll, top_versus_all_loss
 from tests.unit.calibration import peers
 from tests.unit.calibration.logit_sets import SETS, like_a_network
 

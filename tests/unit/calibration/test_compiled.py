@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.kernels import compiled
-from focalcal.calibration.objective import Objective
 from tests.project import ROOT
 
 FIT = """

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration import diagnostics, metrics
+from focalcal.calibration import metrics
 from focalcal.calibration.calibrators import FocalMap
-from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.calibration.run import calibrate
+from focalcal.calibration.scores import diagnostics
 
 SPEC = {
     "run": {"dataset": "d", "model": "m", "loss": "focal-2", "seed": 1, "gamma": 2.0},

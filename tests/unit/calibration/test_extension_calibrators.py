@@ -1,13 +1,15 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration import calibrators, catalogue, extension_calibrators, extension_metrics, saved
+from focalcal.calibration import calibrators, catalogue, saved
 from focalcal.calibration.calibrators import Context, calibrator_class
 from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
-from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.files.logits_io import RunLogits, Split
+from focalcal.calibration.methods import extension_calibrators
 from focalcal.calibration.metrics import metric_value
-from focalcal.calibration.predictions import Predictions
 from focalcal.calibration.run import calibrate
+from focalcal.calibration.scores import extension_metrics
+from focalcal.calibration.scores.predictions import Predictions
 from focalcal.common import extensions
 from focalcal.common.errors import UserError
 from tests.unit.calibration.logit_sets import noisy

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from focalcal.calibration import focal_matrix
-from focalcal.calibration.focal_matrix import (
+from focalcal.calibration.fitting.folds import stratified_folds
+from focalcal.calibration.kernels.compiled import focal_map_kernel
+from focalcal.calibration.methods import focal_matrix
+from focalcal.calibration.methods.focal_matrix import (
     FOLDS,
     CrossValidatedMatrixScaling,
     CrossValidatedVectorScaling,
@@ -13,10 +15,8 @@ from focalcal.calibration.focal_matrix import (
     chosen_variance,
     log_focal_matrix,
 )
-from focalcal.calibration.focal_prior import PriorFocalTemperatureScaling
-from focalcal.calibration.focal_vector import focal_map_loss
-from focalcal.calibration.folds import stratified_folds
-from focalcal.calibration.kernels.compiled import focal_map_kernel
+from focalcal.calibration.methods.focal_prior import PriorFocalTemperatureScaling
+from focalcal.calibration.methods.focal_vector import focal_map_loss
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import SETS, like_a_network, noisy
 

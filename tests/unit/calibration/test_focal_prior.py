@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration.focal_prior import PriorFocalTemperatureScaling
+from focalcal.calibration.methods.focal_prior import PriorFocalTemperatureScaling
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import SETS, noisy
 

@@ -2,8 +2,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from focalcal.calibration.fitting.search import K24_GAMMAS
 from focalcal.calibration.kernels import focal_table
-from focalcal.calibration.search import K24_GAMMAS
 
 
 def exact_factor(u, gamma):

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from focalcal.calibration.affine import LOWEST_LOG, softmax_loss
 from focalcal.calibration.calibrators import FocalTemperatureScaling
-from focalcal.calibration.focal_vector import (
+from focalcal.calibration.methods.affine import LOWEST_LOG, softmax_loss
+from focalcal.calibration.methods.focal_vector import (
     FocalVectorScaling,
     StructuredFocalVectorScaling,
     focal_map_loss,
 )
-from focalcal.calibration.scaling import StructuredVectorScaling, VectorScaling
+from focalcal.calibration.methods.scaling import StructuredVectorScaling, VectorScaling
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import SETS, like_a_network
 

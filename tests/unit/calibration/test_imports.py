@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save_file
 
-from focalcal.calibration import imports, logits_io
-from focalcal.calibration.logits_io import RunLogits, Split
+from focalcal.calibration.files import imports, logits_io
+from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.common.errors import UserError
 from tests.unit.calibration.logit_sets import noisy
 from workflow_scripts import import_logits
@@ -398,7 +398,7 @@ def test_entry_point_writes_logits_and_record(tmp_path):
     assert content["spec"] == json.loads(spec)
     assert content["classes"] == 3
     assert content["sizes"] == {"val": 12, "test": 9}
-    assert "focalcal/calibration/imports.py" in content["provenance"]["code"]
+    assert "focalcal/calibration/files/imports.py" in content["provenance"]["code"]
     assert "focalcal/calibration/kernels/surfaces.py" not in content["provenance"]["code"]
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from focalcal.calibration.calibrators import FocalTemperatureScaling, TemperatureScaling
-from focalcal.calibration.k24 import K24FocalTemperatureScaling
+from focalcal.calibration.methods.k24 import K24FocalTemperatureScaling
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import like_a_network
 

@@ -5,9 +5,9 @@ import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from focalcal.calibration import metrics
-from focalcal.calibration.binning import MASS_VARIANTS, equal_mass_edges, reliability_bins
 from focalcal.calibration.catalogue import METRICS
-from focalcal.calibration.predictions import Predictions
+from focalcal.calibration.scores.binning import MASS_VARIANTS, equal_mass_edges, reliability_bins
+from focalcal.calibration.scores.predictions import Predictions
 from tests.unit.calibration.logit_sets import noisy
 
 # Five samples, two classes. Confidences .9 .8 .7 .6 .6; right: yes no yes yes no.

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration import objective
 from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.fitting import objective
+from focalcal.calibration.fitting.objective import Objective, default_threads
+from focalcal.calibration.fitting.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.calibration.metrics import focal_loss_of_logs
-from focalcal.calibration.objective import Objective, default_threads
-from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import SETS, brute_force, like_a_network, noisy
 

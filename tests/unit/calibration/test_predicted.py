@@ -3,8 +3,8 @@ import pytest
 
 from focalcal.calibration.calibrators import FocalTemperatureScaling, TemperatureScaling
 from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.methods.predicted import PredictedFocalTemperatureScaling, matching_line
 from focalcal.calibration.metrics import criterion_value
-from focalcal.calibration.predicted import PredictedFocalTemperatureScaling, matching_line
 from focalcal.theory.matching import match_temperature
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import like_a_network

@@ -3,8 +3,8 @@ import pytest
 from scipy.stats import norm
 
 from focalcal.calibration.calibrators import TemperatureScaling
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.prior import PriorTemperatureScaling, penalised_loss
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.methods.prior import PriorTemperatureScaling, penalised_loss
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import SETS, noisy
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration import logits_io, metrics
+from focalcal.calibration import metrics
 from focalcal.calibration.calibrators import FocalTemperatureScaling, Uncalibrated
 from focalcal.calibration.catalogue import CRITERIA
-from focalcal.calibration.m20 import M20TemperatureScaling
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.predictions import Predictions
-from focalcal.calibration.search import K24_GAMMAS
+from focalcal.calibration.files import logits_io
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import K24_GAMMAS
+from focalcal.calibration.methods.m20 import M20TemperatureScaling
+from focalcal.calibration.scores.predictions import Predictions
 from focalcal.data.networks import networks_of
 from focalcal.reporting.records import published
 from tests.unit.calibration.logit_sets import brute_force

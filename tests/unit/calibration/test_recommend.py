@@ -7,8 +7,9 @@ from focalcal.calibration import recommend as recommending
 from focalcal.calibration import saved
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
 from focalcal.calibration.catalogue import BUILT_IN_METHODS, METHODS
-from focalcal.calibration.logits_io import RunLogits, Split, from_arrays
-from focalcal.calibration.prior import PriorTemperatureScaling
+from focalcal.calibration.files.logits_io import RunLogits, Split, from_arrays
+from focalcal.calibration.methods.prior import PriorTemperatureScaling
+from focalcal.calibration.methods.scaling import VectorScaling
 from focalcal.calibration.recommend import (
     ENOUGH_SAMPLES,
     choose,
@@ -18,7 +19,6 @@ from focalcal.calibration.recommend import (
     stratified_folds,
 )
 from focalcal.calibration.run import calibrate, read_saved_fits, write_calibration
-from focalcal.calibration.scaling import VectorScaling
 from focalcal.data.network_logits import network_arrays
 from focalcal.data.networks import networks_of
 from focalcal.data.synthetic import prepare_gaussian

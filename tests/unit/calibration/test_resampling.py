@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from focalcal.calibration import resampling
 from focalcal.calibration.metrics import metric_value
-from focalcal.calibration.predictions import Predictions
+from focalcal.calibration.scores import resampling
+from focalcal.calibration.scores.predictions import Predictions
 
 
 def ece(confidence, correct):

@@ -6,10 +6,10 @@ from scipy.special import log_softmax
 
 from focalcal.calibration.calibrators import Calibrator, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
-from focalcal.calibration.logits_io import RunLogits, Split, write_logits
+from focalcal.calibration.files.logits_io import RunLogits, Split, write_logits
+from focalcal.calibration.files.tidy import COLUMNS
+from focalcal.calibration.fitting.search import Fit, NoMinimumError
 from focalcal.calibration.run import calibrate
-from focalcal.calibration.search import Fit, NoMinimumError
-from focalcal.calibration.tidy import COLUMNS
 from tests.unit.calibration.logit_sets import brute_force, like_a_network
 from workflow_scripts import calibrate as calibrate_script
 

@@ -7,8 +7,10 @@ import pytest
 from scipy import optimize
 from scipy.special import log_softmax, softmax
 
-from focalcal.calibration import affine
-from focalcal.calibration.affine import (
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import NoMinimumError, best_temperature
+from focalcal.calibration.methods import affine
+from focalcal.calibration.methods.affine import (
     LOWEST_LOG,
     Matrix,
     PerClass,
@@ -16,9 +18,8 @@ from focalcal.calibration.affine import (
     log_probabilities,
     whitening,
 )
-from focalcal.calibration.dirichlet import STRENGTHS, DirichletCalibration, odir_penalty
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.scaling import (
+from focalcal.calibration.methods.dirichlet import STRENGTHS, DirichletCalibration, odir_penalty
+from focalcal.calibration.methods.scaling import (
     MatrixScaling,
     StructuredMatrixScaling,
     StructuredVectorScaling,
@@ -26,7 +27,6 @@ from focalcal.calibration.scaling import (
     neutral,
     structured_penalty,
 )
-from focalcal.calibration.search import NoMinimumError, best_temperature
 from tests.unit.calibration import peers
 from tests.unit.calibration.logit_sets import SETS, like_a_network, noisy
 

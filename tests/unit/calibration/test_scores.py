@@ -7,10 +7,11 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import log_softmax
 
-from focalcal.calibration import metrics, refinement
+from focalcal.calibration import metrics
 from focalcal.calibration.catalogue import METRICS
-from focalcal.calibration.predictions import Predictions
-from focalcal.calibration.smooth_error import smooth_calibration_error
+from focalcal.calibration.scores import refinement
+from focalcal.calibration.scores.predictions import Predictions
+from focalcal.calibration.scores.smooth_error import smooth_calibration_error
 
 # Smooth ECE by relplot 1.0.3 of `calibrated(500, p)`, p = 1, 1.3, 3: relplot.smECE(confidence, correct).
 RELPLOT = {1: 0.03395649077914158, 1.3: 0.03728027768222209, 3: 0.17263883071745229}

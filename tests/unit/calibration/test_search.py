@@ -4,8 +4,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from focalcal.calibration import continuous, search
-from focalcal.calibration.objective import Objective
+from focalcal.calibration.fitting import continuous, search
+from focalcal.calibration.fitting.objective import Objective
 from tests.unit.calibration.logit_sets import SETS, brute_force, like_a_network, noisy
 
 TEMPERATURES = np.arange(1, 101) / 20

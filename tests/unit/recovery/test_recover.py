@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from focalcal.calibration.logits_io import RunLogits, Split, write_logits
+from focalcal.calibration.files.logits_io import RunLogits, Split, write_logits
 from focalcal.common.errors import UserError
 from focalcal.data.synthetic import gauss3
 from focalcal.recovery import recover as recovery

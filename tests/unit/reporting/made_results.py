@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.calibration.search import boundaries_hit
+from focalcal.calibration.fitting.search import boundaries_hit
 from focalcal.config.grid import build_grid
 from focalcal.reporting.claims.ledger import RUNS, load_claims
 from focalcal.reporting.products import Layout

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.logits_io import RunLogits, Split, write_logits
-from focalcal.calibration.tidy import COLUMNS
+from focalcal.calibration.files.logits_io import RunLogits, Split, write_logits
+from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import write_json
 from focalcal.data import prepared

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from focalcal.calibration.catalogue import declaring_files
-from focalcal.calibration.tidy import COLUMNS
+from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.common import checksums
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.errors import UserError

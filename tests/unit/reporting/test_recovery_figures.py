@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.tidy import COLUMNS
+from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.common.errors import UserError
 from focalcal.reporting.figures import curves, recovery
 from focalcal.reporting.figures.style import house_style

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration.search import K24_GAMMAS, K24_TEMPERATURES
+from focalcal.calibration.fitting.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.reporting.claims.measured import prediction_error
 
 TEMPERATURES = np.arange(1, 11) / 2

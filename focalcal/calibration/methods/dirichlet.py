@@ -3,7 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.affine import (
+from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import Fit, best_temperature, boundaries_hit
+from focalcal.calibration.methods.affine import (
     AffineCalibrator,
     Matrix,
     fit_coefficients,
@@ -12,9 +15,6 @@ from focalcal.calibration.affine import (
     one_thread,
     whitening,
 )
-from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import Fit, best_temperature, boundaries_hit
 from focalcal.theory.psi import log_psi
 
 STRENGTHS = (1e4, 1e3, 1e2, 1e1, 1e0, 1e-1, 1e-2)

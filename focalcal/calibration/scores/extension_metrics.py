@@ -10,7 +10,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from focalcal.calibration.predictions import Predictions, Probs
+from focalcal.calibration.scores.predictions import Predictions, Probs
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import extension_attributes, extension_file, load_extension
 

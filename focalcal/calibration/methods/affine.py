@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.calibrators import Calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import NoMinimumError
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import NoMinimumError
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import row_blocks
 

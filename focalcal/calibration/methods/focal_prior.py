@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.affine import LogLossCalibrator, one_thread
 from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.prior import PSEUDO_SAMPLES
-from focalcal.calibration.search import Fit
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import Fit
+from focalcal.calibration.methods.affine import LogLossCalibrator, one_thread
+from focalcal.calibration.methods.prior import PSEUDO_SAMPLES
 from focalcal.theory.top_class import row_blocks
 
 GAMMA_DEVIATION = 0.5

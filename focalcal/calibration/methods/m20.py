@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import Fit, grid_search, temperature_grid
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import Fit, grid_search, temperature_grid
 
 M20_TEMPERATURES = temperature_grid(0.1, 10.0, 0.1)
 """The grid of M20 section 6."""

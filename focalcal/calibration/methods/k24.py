@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from focalcal.calibration.calibrators import FocalTemperatureScaling
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import Fit, checked_temperatures, grid_search
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import Fit, checked_temperatures, grid_search
 
 
 @calibrator(

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from focalcal.calibration.binning import Binned, width_index
 from focalcal.calibration.metrics import debiased_squares
-from focalcal.calibration.predictions import Predictions
+from focalcal.calibration.scores.binning import Binned, width_index
+from focalcal.calibration.scores.predictions import Predictions
 from focalcal.common.intervals import NORMAL_HALF_WIDTH, Interval
 
 COMPARED_METRICS = ("nll", "brier", "ece")

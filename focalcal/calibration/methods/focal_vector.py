@@ -12,17 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.affine import AffineCalibrator, Array, PerClass, fit_coefficients, log_probabilities
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.scaling import neutral, structured_penalty
-from focalcal.calibration.search import (
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import (
     K24_GAMMAS,
     Fit,
     boundaries_hit,
     checked_temperatures,
     continuous_search,
 )
+from focalcal.calibration.methods.affine import (
+    AffineCalibrator,
+    Array,
+    PerClass,
+    fit_coefficients,
+    log_probabilities,
+)
+from focalcal.calibration.methods.scaling import neutral, structured_penalty
 
 LOWEST_GAMMA = -0.999
 """At gamma = -1 the denominator of the focal map vanishes for a saturated softmax."""

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.affine import LOWEST_LOG
 from focalcal.calibration.calibrators import Calibrator
-from focalcal.calibration.objective import Objective, checked_logits
-from focalcal.calibration.predictions import ROW_SUM_TOLERANCE
-from focalcal.calibration.search import Fit
+from focalcal.calibration.fitting.objective import Objective, checked_logits
+from focalcal.calibration.fitting.search import Fit
+from focalcal.calibration.methods.affine import LOWEST_LOG
+from focalcal.calibration.scores.predictions import ROW_SUM_TOLERANCE
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import extension_attributes, extension_file, load_extension
 

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from focalcal.calibration.affine import LogLossCalibrator
 from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.catalogue import SMALLEST_TEMPERATURE, calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import LOG_TEMPERATURE_ERROR, Fit
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import LOG_TEMPERATURE_ERROR, Fit
+from focalcal.calibration.methods.affine import LogLossCalibrator
 
 PSEUDO_SAMPLES = 0.5
 """Weight of the pseudo-sample, in samples."""
@@ -46,7 +46,7 @@ class PriorTemperatureScaling(LogLossCalibrator, FocalMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from focalcal.calibration.prior import PriorTemperatureScaling
+    >>> from focalcal.calibration.methods.prior import PriorTemperatureScaling
     >>> logits = 4.0 * np.eye(3)[[0, 1, 2, 0, 1]]  # five samples, no error among them
     >>> round(PriorTemperatureScaling().fit(logits, np.array([0, 1, 2, 0, 1])).temperature_, 2)
     1.08

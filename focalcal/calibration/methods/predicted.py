@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import TemperatureScaling
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import K24_GAMMAS, Fit, best_of_points, checked_temperatures
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import K24_GAMMAS, Fit, best_of_points, checked_temperatures
 from focalcal.theory.matching import MOST_CLASSES, match_temperature
 
 

@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.binning import Binned, bin_gaps, split_sizes, weighted_counts, width_index
-from focalcal.calibration.refinement import held_out_scores
+from focalcal.calibration.scores.binning import Binned, bin_gaps, split_sizes, weighted_counts, width_index
+from focalcal.calibration.scores.refinement import held_out_scores
 
 ROW_SUM_TOLERANCE = 1e-3
 LEAST_LOG = -700.0

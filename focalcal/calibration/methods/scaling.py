@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.affine import (
+from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import Fit, best_temperature
+from focalcal.calibration.methods.affine import (
     AffineCalibrator,
     Matrix,
     PerClass,
     fit_coefficients,
     log_probabilities,
 )
-from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import Fit, best_temperature
 
 
 @dataclass(eq=False)

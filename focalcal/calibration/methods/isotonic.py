@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.affine import LOWEST_LOG, LogLossCalibrator, log_probabilities
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import Fit
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import Fit
+from focalcal.calibration.methods.affine import LOWEST_LOG, LogLossCalibrator, log_probabilities
 from focalcal.theory.psi import log_psi
 
 RESOLUTION = float(np.finfo(np.float32).resolution)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration import continuous
 from focalcal.calibration.catalogue import CRITERIA, SMALLEST_TEMPERATURE
-from focalcal.calibration.objective import Objective
+from focalcal.calibration.fitting import continuous
+from focalcal.calibration.fitting.objective import Objective
 
 K24_GAMMAS = (-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0)
 K24_TEMPERATURES = tuple(i / 100 for i in range(1, 501))

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.affine import LogLossCalibrator
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.objective import Objective, checked_logits
-from focalcal.calibration.search import Fit
-from focalcal.calibration.top_label import best_temperature_of, top_versus_all_loss
+from focalcal.calibration.fitting.objective import Objective, checked_logits
+from focalcal.calibration.fitting.search import Fit
+from focalcal.calibration.methods.affine import LogLossCalibrator
+from focalcal.calibration.methods.top_label import best_temperature_of, top_versus_all_loss
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.affine import LogLossCalibrator
 from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.catalogue import SMALLEST_TEMPERATURE, calibrator
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import LOG_TEMPERATURE_ERROR, Fit
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import LOG_TEMPERATURE_ERROR, Fit
+from focalcal.calibration.methods.affine import LogLossCalibrator
 from focalcal.theory.top_class import row_blocks
 
 COARSE_STEPS = 24

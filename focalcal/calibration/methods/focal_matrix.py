@@ -24,12 +24,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.affine import LogLossCalibrator, one_thread
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.focal_prior import GAMMA_DEVIATION, HIGHEST_LOG_GAMMA, LOWEST_LOG_GAMMA, focal_fit
-from focalcal.calibration.folds import stratified_folds
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.search import Fit
+from focalcal.calibration.fitting.folds import stratified_folds
+from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.fitting.search import Fit
+from focalcal.calibration.methods.affine import LogLossCalibrator, one_thread
+from focalcal.calibration.methods.focal_prior import (
+    GAMMA_DEVIATION,
+    HIGHEST_LOG_GAMMA,
+    LOWEST_LOG_GAMMA,
+    focal_fit,
+)
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import NARROWEST_RANGE
-from focalcal.calibration.objective import Objective
+from focalcal.calibration.fitting.objective import Objective
 
 GAMMAS = 8
 COARSE_TEMPERATURES = 12

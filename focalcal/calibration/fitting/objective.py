@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.binning import EDGE_ROUNDING, check_binning, inner_edges
 from focalcal.calibration.catalogue import CRITERIA, LARGEST_GAMMA, SMALLEST_TEMPERATURE
+from focalcal.calibration.files.logits_io import LARGEST_LOGIT
 from focalcal.calibration.kernels.focal_table import check_gammas, focal_table
-from focalcal.calibration.logits_io import LARGEST_LOGIT
-from focalcal.calibration.predictions import checked_labels
+from focalcal.calibration.scores.binning import EDGE_ROUNDING, check_binning, inner_edges
+from focalcal.calibration.scores.predictions import checked_labels
 from focalcal.theory.psi import log_psi
 
 Found = TypeVar("Found")

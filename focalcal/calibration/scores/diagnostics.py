@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from focalcal.calibration.binning import reliability_bins
-from focalcal.calibration.logits_io import Split
+from focalcal.calibration.files.logits_io import Split
+from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.metrics import debiased_ece
-from focalcal.calibration.objective import Objective
-from focalcal.calibration.predictions import Predictions
-from focalcal.calibration.resampling import (
+from focalcal.calibration.scores.binning import reliability_bins
+from focalcal.calibration.scores.predictions import Predictions
+from focalcal.calibration.scores.resampling import (
     COMPARED_METRICS,
     Resampled,
     compare_resampled,

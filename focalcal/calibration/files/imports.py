@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from focalcal.calibration import logits_io
-from focalcal.calibration.logits_io import SPLITS, RunLogits
+from focalcal.calibration.files import logits_io
+from focalcal.calibration.files.logits_io import SPLITS, RunLogits
 from focalcal.common import npz
 from focalcal.common.checksums import checksum
 from focalcal.common.errors import UserError
