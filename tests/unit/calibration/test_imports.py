@@ -80,20 +80,6 @@ def test_numbers_say_which_class_a_column_is_wherever_it_stands(tmp_path, suffix
 
 
 @pytest.mark.parametrize(
-    "columns",
-    [
-        ("0", "1", "2"),
-        ("class_0", "class_1", "class_2"),
-        ("logit_0", "logit_1", "logit_2"),
-        ("1", "cat", "2d"),
-    ],
-)
-def test_class_columns_may_be_numbered_or_not(tmp_path, columns):
-    table(columns).to_csv(tmp_path / "x.csv", index=False)
-    assert_is_the_run(imports.import_logits(tmp_path / "x.csv", "logits").logits, reverse=True)
-
-
-@pytest.mark.parametrize(
     "change",
     [
         lambda t: t.round({"cat": 0, "dog": 0, "emu": 0}),
@@ -109,15 +95,6 @@ def test_whole_numbers_of_all_classes_of_a_reference_class_and_of_numbered_class
     val = imports.import_logits(tmp_path / "x.csv", "logits").logits.val.logits
     expected = changed[changed["split"] == "val"].drop(columns=["label", "split"])
     np.testing.assert_array_equal(val, expected)
-
-
-def test_a_class_of_zeros_and_ones_may_be_a_probability(tmp_path):
-    probabilities = np.array([[1.0, 0.0, 0.0], [0.0, 0.25, 0.75]] * 10)
-    frame = pd.DataFrame(probabilities, columns=["cat", "dog", "emu"])
-    frame = frame.assign(label=[0, 1] * 10, split=["val"] * 10 + ["test"] * 10)
-    frame.to_csv(tmp_path / "x.csv", index=False)
-    logits = imports.import_logits(tmp_path / "x.csv", "probabilities").logits
-    np.testing.assert_allclose(softmax(logits.val.logits), probabilities[:10], atol=1e-15)
 
 
 def test_a_row_index_is_no_class(tmp_path):

@@ -132,26 +132,6 @@ def test_what_was_not_fitted_is_left_out_with_its_reason():
     }
 
 
-@pytest.mark.parametrize(("gamma", "known"), [(5.0, True), (5.0, False), (0.0, True), (None, True)])
-def test_the_diagnosis_is_among_the_rows_of_a_focal_loss_with_known_gamma(gamma, known):
-    val, test = split_of(50, gamma or 0.0), split_of(60, gamma or 0.0, 1)
-    if not known:
-        val, test = (Split(split.logits, split.labels) for split in (val, test))
-    rows = recovery.recover(RunLogits(val, test), described(gamma), fits_of(), 10).rows
-    expected = confidence_shares(test.logits, gamma, test.posterior) if gamma else {}
-    assert len(expected) == (8 if gamma and known else 5 if gamma else 0)
-    shares = [row for row in rows if row["metric"].partition("_")[0] in ("region", "psi", "true")]
-    assert {row["metric"]: row["value"] for row in shares} == expected
-    for row in shares:
-        assert (row["method"], row["criterion"], row["gamma"], row["temperature"], row["split"]) == (
-            "none",
-            None,
-            0.0,
-            1.0,
-            "test",
-        )
-
-
 class TestPosteriorCheck:
     def test_a_right_one_passes(self):
         recovery.check_posterior(split_of(2000, 0.0), "test")
@@ -196,10 +176,6 @@ class TestDiagnosis:
         assert shares["psi_right"] == pytest.approx(1.0, abs=0.002)
         # With three classes there is no overconfident minimiser.
         assert shares["true_under"] == pytest.approx(1.0, abs=0.002)
-
-    def test_uniform_predictions_are_neither(self):
-        shares = confidence_shares(np.zeros((4, 3)), 2.0, np.full((4, 3), 1 / 3))
-        assert shares == dict.fromkeys(shares, 0.0) | {"psi_right": 1.0}
 
     def test_saturated_predictions_are_underconfident_still(self):
         assert confidence_shares(np.array([[800.0, 0.0, 0.0]]), 2.0)["region_under"] == 1.0

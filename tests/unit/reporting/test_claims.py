@@ -1,6 +1,5 @@
 """The claims ledger: verdicts follow from numbers, entries fit their evaluators, evidence may be missing."""
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -12,13 +11,12 @@ from focalcal.common.csv_rows import read_rows, write_rows
 from focalcal.common.errors import UserError
 from focalcal.reporting.claims.evidence import Evidence, MissingEvidence
 from focalcal.reporting.claims.ledger import (
-    COLUMNS,
     FOLDER,
     judge,
     load_claims,
 )
 from focalcal.reporting.claims.settings import PRINTED, outside_reasons
-from workflow_scripts import claims, theory_checks, theory_tables
+from workflow_scripts import theory_checks, theory_tables
 
 ROOT = Path(__file__).parents[3]
 SPEC = json.dumps(
@@ -153,14 +151,6 @@ def test_a_verdict_follows_the_number(own_root):
     assert changed["m20-confident-mistakes-ce"] == "reproduced"
 
 
-def test_missing_evidence_is_not_run(own_root):
-    (own_root / "results" / "theory" / "bounds.csv").unlink()
-    rows = theory_ledger(own_root)
-    assert rows["k24-theory-interval-4"]["verdict"] == "not run"
-    assert rows["k24-theory-interval-4"]["measured"] == "results/theory/bounds.csv was not made"
-    assert rows["k24-convex"]["verdict"] == "reproduced"
-
-
 def test_the_rule_declares_every_file_that_a_claim_reads(tmp_path):
     rows = judge(load_claims(), evidence_in(tmp_path))
     assert {row["verdict"] for row in rows if row["setting"] != PRINTED.description} == {"not run"}
@@ -195,14 +185,6 @@ def test_an_undeclared_file_is_an_error(root):
         evidence.table("results/tables/checks.csv")
 
 
-def test_entry_point(root, tmp_path):
-    evidence = ["--evidence", *map(str, evidence_in(root).files)]
-    claims.main([*evidence, "--table", str(tmp_path / "c.csv"), "--readable", str(tmp_path / "c.md")])
-    with (tmp_path / "c.csv").open(newline="") as source:
-        assert tuple(next(csv.reader(source))) == COLUMNS
-    assert (tmp_path / "c.md").read_text().startswith("# Claims of the papers")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -227,13 +209,6 @@ def test_mistakes_in_an_entry_are_named(tmp_path, change, message):
         assert len(load_claims(tmp_path, ["p"])) == 1
         return
     with pytest.raises(UserError, match=rf"^p\.yaml: claim 'k24-convex' {message}"):
-        load_claims(tmp_path, ["p"])
-
-
-def test_an_id_is_used_once(tmp_path):
-    entry = yaml.safe_load((FOLDER / "komisarenko2024.yaml").read_text())["claims"][0]
-    (tmp_path / "p.yaml").write_text(yaml.safe_dump({"paper": "P", "claims": [entry, entry]}))
-    with pytest.raises(UserError, match="claim id 'k24-convex' is used twice"):
         load_claims(tmp_path, ["p"])
 
 

@@ -69,12 +69,6 @@ def test_share_of_losses_on_which_fts_is_lower():
     assert found == Check("fts_lower_share", 0.5, detail, 2, setting="any", place="d/m")
 
 
-def test_datasets_and_models_are_never_pooled():
-    rows = [*scaled("ce", 0.03, 0.02), *scaled("ce", 0.03, 0.04, dataset="other")]
-    found = {check.place: check.value for check in checks_of("fts_lower_share", *rows)}
-    assert found == {"d/m": 1.0, "other/m": 0.0}
-
-
 def test_runs_outside_are_reported_and_not_mixed_with_those_inside():
     rows = [*scaled("ce", 0.03, 0.02), *scaled("focal-2", 0.03, 0.04)]
     brief = {"train_error": "0.16"}
@@ -95,12 +89,6 @@ def test_losses_of_no_paper_neither_judge_nor_are_reported():
     outside = check_of("fts_lower_share", *rows, setting=replace(setting, seeds=2))
     assert (outside.value, outside.n, outside.outside) == (1.0, 1, "1 of 2 seeds")
     assert not checks_of("fts_lower_share", *scaled("brier", 0.03, 0.04), setting=setting)
-
-
-def test_a_comparison_without_its_partner_inside_is_outside():
-    rows = [row("ce", "none", "", "ece", 0.04), row("focal-1", "none", "", "ece", 0.02)]
-    found = check_of("focal_below_ce:none::ece", *rows, setting=FIT, changes={"ce": {"train_error": "0.2"}})
-    assert (found.value, found.outside) == (1.0, "training error above 5 %")
 
 
 def test_fits_need_the_grid_and_scores_as_trained_do_not():
@@ -208,14 +196,6 @@ def test_the_relation_is_judged_on_means_over_seeds_of_focal_losses():
     assert bent.detail.endswith(": focal-3")
 
 
-def test_only_focal_losses_are_compared_with_cross_entropy():
-    raw = {"ce": 0.04, "brier": 0.01, "mmce": 0.01, "focal-3": 0.02, "focal-sched-531": 0.05}
-    found = check_of(
-        "focal_below_ce:none::ece", *(row(loss, "none", "", "ece", v) for loss, v in raw.items())
-    )
-    assert (found.value, found.n) == (0.5, 2)
-
-
 def history(loss, **columns):
     return identity(loss), pd.DataFrame(
         [{"epoch": 1, **dict.fromkeys(columns, 99.0)}, {"epoch": 2, **columns}]
@@ -252,13 +232,6 @@ def test_difference_from_the_lowest_of_others():
     assert found.value == pytest.approx(-0.01)
     assert found.detail == "ece 0.02 of flsd-53, 0.03 of brier"
     assert checks_of("difference:flsd-53:ce,brier,mmce:none::ece", *rows) == []
-
-
-def test_largest_change_of_error_by_recovery():
-    rows = [row("ce", "psi", "", "error", 0.25), row("ce", "none", "", "error", 0.25)]
-    rows += [row("focal-5", "psi", "", "error", 0.25), row("focal-5", "none", "", "error", 0.5)]
-    found = check_of("psi_error_change", *rows)
-    assert (found.value, found.n) == (0.25, 2)
 
 
 def test_focal_loss_and_psi_against_cross_entropy():

@@ -54,13 +54,6 @@ def draw(function, sources):
     return figure
 
 
-@pytest.mark.parametrize(
-    ("seeds", "title"), [([3, 3], "d · m, n = 3"), ([5, 3, 4], "d · m, n = 3 to 5"), ([1], "d · m, n = 1")]
-)
-def test_titles_say_how_many_seeds_a_point_has(seeds, title):
-    assert style.setting_title("d/m", seeds) == title
-
-
 def score_rows(spread=0.01):
     """Return two seeds of two losses as trained, and after TS and FTS chosen by two criteria."""
     rows = []
@@ -173,14 +166,6 @@ def test_band_counts_the_samples_of_one_run():
     assert high[0] - low[0] == pytest.approx(2 * 0.098, abs=0.02)
 
 
-def test_band_of_an_empty_bin_is_missing():
-    pooled = reliability.pool([{"count": [0, 5], "confidence": [None, 0.7], "accuracy": [None, 1.0]}])
-    low, high = reliability.accuracy_band(pooled, 0.95)
-    assert np.isnan(low[0])
-    assert np.isnan(high[0])
-    assert (low[1], high[1]) == (1.0, 1.0)
-
-
 def diagnostics_of(loss, gamma, methods):
     entries = [{"method": method, **BINS} for method in methods]
     curve = {"temperatures": [0.5, 1.0, 2.0], "ece": [0.3, 0.2, 0.1]}
@@ -267,12 +252,6 @@ def test_temperatures_at_the_boundary_are_open_and_in_no_line(searched):
     assert [text.get_text() for text in figure.legends[0].texts] == [
         "Cross-entropy: no line, T at the boundary"
     ]
-
-
-@pytest.mark.parametrize("function", [search.gamma_profile, search.relation])
-def test_figures_without_a_search_say_so(function, tmp_path):
-    figure = draw(function, sources_of(tmp_path, metrics=score_rows()))
-    assert figure.axes[0].texts[0].get_text() == "No available run has a search by ECE."
 
 
 QUANTILES = {
@@ -409,24 +388,3 @@ def test_a_drawn_zero_has_its_place_on_a_logarithmic_axis(axis):
     assert shown_ticks(axis) == pytest.approx([0, 0.01, 0.1, 1, 10])
     places = axis.transData.transform([[0.0, 1], [0.02, 1], [30.0, 1]])[:, 0]
     assert places[0] + 10 < places[1] < places[2]
-
-
-@pytest.mark.parametrize(
-    ("values", "ticks"),
-    [
-        ((0.4, 12.0), [0.5, 1, 2, 5, 10]),
-        ((0.31, 0.42), [0.32, 0.34, 0.36, 0.38, 0.4, 0.42]),
-        ((8e-4, 20.0), [0.001, 0.01, 0.1, 1, 10]),
-        ((3.0, 3e200), [1e-9, 1e27, 1e63, 1e99, 1e135, 1e171, 1e207]),
-    ],
-)
-def test_ticks_of_a_logarithmic_axis_are_few_and_plain(axis, values, ticks):
-    axis.plot(values, [1, 2], "o")
-    style.plain_log(axis, "x")
-    assert shown_ticks(axis) == pytest.approx(ticks)
-
-
-def test_networks_without_gradient_norms_say_so(tmp_path):
-    runs = [write_trained(tmp_path, run_of("ce"), [], norms=False)]
-    figure = draw(gradients.gradient_norms, sources_of(tmp_path, runs=runs))
-    assert "no linear last layer" in figure.axes[0].texts[0].get_text()

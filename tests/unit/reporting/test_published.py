@@ -7,44 +7,6 @@ from focalcal.reporting.records import published
 from focalcal.training.catalogue import parse_loss
 from focalcal.training.models.catalogue import MODELS
 
-K24_LOSSES = ["ce", "focal-1", "focal-3", "focal-7", "flsd-53", "adafocal"]
-M20_PLACES = {
-    *(
-        (dataset, model)
-        for dataset in ("cifar10", "cifar100")
-        for model in ("resnet50", "resnet110-bottleneck", "wrn-26-10", "densenet121")
-    ),
-    ("20newsgroups", "gp-cnn"),
-    ("sst-binary", "tree-lstm"),
-}
-FOCAL_SEVEN = [
-    "focal-1",
-    "focal-2",
-    "focal-3",
-    "focal-sched-531",
-    "focal-sched-532",
-    "flsd-532",
-    "flsd-53",
-]
-ALL_TEN = ["ce", "brier", "mmce", *FOCAL_SEVEN]
-BASELINES = ["ce", "brier", "mmce", "flsd-53"]
-VARIANTS = ["focal-3", "focal-sched-532", "flsd-53"]
-BEFORE, BY_ECE, BY_ADAECE = ("none", ""), ("ts", "ece"), ("ts", "adaece")
-M20_TABLES = {
-    "1": (BASELINES, "ece", [BEFORE, BY_ECE]),
-    "2": (BASELINES, "adaece", [BEFORE, BY_ADAECE]),
-    "3": (["ce", "brier", "mmce", "focal-3", "focal-sched-532", "flsd-53"], "error", [BEFORE]),
-    "4": (VARIANTS, "ece", [BEFORE, BY_ECE]),
-    "5": (VARIANTS, "adaece", [BEFORE, BY_ADAECE]),
-    "7": (FOCAL_SEVEN, "ece", [BEFORE, BY_ECE]),
-    "8": (FOCAL_SEVEN, "adaece", [BEFORE, BY_ADAECE]),
-    "9": (FOCAL_SEVEN, "error", [BEFORE]),
-    "10": (ALL_TEN, "nll", [BEFORE]),
-    "11": (ALL_TEN, "nll", [BY_ECE]),
-    "12": (ALL_TEN, "mce", [BEFORE]),
-    "13": (ALL_TEN, "mce", [BY_ECE]),
-}
-
 
 @pytest.fixture(scope="module")
 def results():
@@ -68,55 +30,12 @@ def only(cells, **wanted):
     return cells.iloc[0]
 
 
-def test_k24_table_1_has_36_rows_of_3_columns(k24):
-    assert k24["row"].nunique() == 36
-    assert len(k24) == 108
-    settings = {
-        (dataset, loss, method, metric)
-        for dataset in ("cifar10", "cifar100", "tinyimagenet")
-        for loss in K24_LOSSES
-        for method in ("ts", "fts")
-        for metric in ("accuracy", "nll", "adaece")
-    }
-    assert set(zip(k24["dataset"], k24["loss"], k24["method"], k24["metric"], strict=True)) == settings
-    assert set(k24["column"]) == {"ACCURACY", "LOG-LOSS", "ECE"}
-    assert set(k24["seeds"]) == {5}
-
-
 def test_k24_text_holds_for_its_table(k24):
     """FTS has the lower ECE for each baseline, the same accuracy, and sometimes the higher log-loss."""
     wide = k24.pivot_table(index=["dataset", "loss"], columns=["metric", "method"], values="value")
     assert (wide["adaece", "fts"] < wide["adaece", "ts"]).all()
     assert (wide["accuracy", "fts"] == wide["accuracy", "ts"]).all()
     assert (wide["nll", "fts"] > wide["nll", "ts"]).sum() == 5
-
-
-def test_k24_cells_by_value(k24):
-    cell = only(k24, dataset="cifar100", loss="focal-7", method="fts", metric="adaece")
-    assert (cell["printed"], cell["printed_std"], cell["gamma"], cell["temperature"]) == (
-        "0.99",
-        "0.07",
-        0.5,
-        0.75,
-    )
-    assert cell["value"] == pytest.approx(0.0099)
-    cell = only(k24, dataset="cifar10", loss="ce", method="ts", metric="nll")
-    assert (cell["printed"], cell["printed_std"], cell["temperature"]) == ("0.16", "0.00", 1.59)
-    assert cell["value"] == 0.16
-    cell = only(k24, dataset="tinyimagenet", loss="adafocal", method="ts", metric="adaece")
-    assert (cell["printed"], cell["printed_std"], cell["temperature"]) == ("2.97", "0.67", 1.10)
-    assert cell["row"] == "TINYIMAGENET / ADAFOCAL"
-
-
-def test_k24_doubts_are_noted(k24):
-    notes = k24[k24["note"] != ""]
-    one_copy = notes[notes["note"].str.contains("legible in one of the two text copies only")]
-    assert one_copy.loc[one_copy["method"] == "ts", "row"].nunique() == 8
-    doubtful = notes[notes["note"].str.contains("sign of gamma or temperature doubtful")]
-    assert set(zip(doubtful["dataset"], doubtful["loss"], strict=True)) == {
-        ("cifar10", "flsd-53"),
-        ("cifar100", "flsd-53"),
-    }
 
 
 def test_k24_temperatures_that_move_against_gamma_are_the_noted_ones(k24):
@@ -126,28 +45,6 @@ def test_k24_temperatures_that_move_against_gamma_are_the_noted_ones(k24):
     against = ((wide["fts"] - wide["ts"]) * gamma) < 0
     notes = fitted[fitted["method"] == "fts"].set_index(["dataset", "loss", "metric"])["note"]
     assert set(against[against].index) == set(notes[notes.str.contains("doubtful")].index)
-
-
-@pytest.mark.parametrize("number", M20_TABLES)
-def test_m20_table_is_complete(m20, number):
-    losses, metric, fits = M20_TABLES[number]
-    table = m20[m20["table"] == number]
-    cells = set(
-        zip(table["dataset"], table["model"], table["loss"], table["method"], table["criterion"], strict=True)
-    )
-    assert cells == {(*place, loss, *fit) for place in M20_PLACES for loss in losses for fit in fits}
-    assert len(table) == len(M20_PLACES) * len(losses) * len(fits)
-    assert set(table["metric"]) == {metric}
-    assert table["printed"].str.fullmatch(r"\d{1,3}\.\d\d").all()
-
-
-def test_m20_table_6_is_complete(m20):
-    table = m20[m20["table"] == "6"]
-    assert len(table) == 24
-    assert set(table["model"]) == {"resnet50", "resnet110-bottleneck"}
-    assert table.groupby(["model", "loss", "method", "metric"]).size().eq(1).all()
-    assert set(table["loss"]) == {"ce", "mmce", ""}
-    assert table.loc[table["loss"] == "", "note"].str.contains("not stated").all()
 
 
 def test_m20_cells_printed_twice_agree(m20):
@@ -179,23 +76,6 @@ def test_m20_largest_gap_is_at_least_the_mean_gap(m20):
     assert len(width) == 200
     assert width[["ece", "mce"]].notna().all(axis=None)
     assert (width["mce"] >= width["ece"]).all()
-
-
-def test_m20_cells_by_value(m20):
-    cell = only(m20, table="1", dataset="cifar10", model="resnet50", loss="flsd-53", method="ts")
-    assert (cell["printed"], cell["temperature"], cell["column"]) == (
-        "0.95",
-        1.1,
-        "Focal Loss (sample-wise γ 5,3) / Post T",  # noqa: RUF001
-    )
-    assert only(m20, table="10", dataset="cifar100", model="densenet121", loss="ce")["value"] == 2.0561
-    assert only(m20, table="13", dataset="sst-binary", loss="mmce")["printed"] == "32.92"
-    assert only(m20, table="9", dataset="20newsgroups", loss="focal-sched-531")["printed"] == "29.16"
-    cell = only(m20, table="6", model="resnet50", loss="mmce", method="ts", metric="s99_accuracy")
-    assert cell["value"] == 1.0
-    merged = only(m20, table="5", dataset="cifar10", model="wrn-26-10", loss="focal-3", method="ts")
-    assert (merged["printed"], merged["temperature"]) == ("1.54", 0.9)
-    assert "run together" in merged["note"]
 
 
 def test_names_are_the_suites_own(results):

@@ -13,14 +13,12 @@ from PIL import Image
 from focalcal.config.grid import build_grid
 from focalcal.reporting import html, products
 from focalcal.reporting.figures import style
-from focalcal.reporting.html import TEMPLATES
-from focalcal.reporting.products import PAGES, PRODUCTS, SECTIONS, Product
+from focalcal.reporting.products import SECTIONS, Product
 from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.report import contents as report_contents
 from focalcal.reporting.report.contents import read_contents, report_html
 from focalcal.reporting.report.runtime import chart_runtime
-from focalcal.reporting.text import format_duration
 from tests.project import ROOT
 from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_results import MadeResults
@@ -137,13 +135,6 @@ def test_products_stand_on_their_pages_in_order(made):
     assert "unmade" not in text
 
 
-def test_leftovers_of_another_configuration_are_not_shown(made):
-    text = report_html(contents_of(made))
-    assert "figure-each-0" in text
-    assert "figure-each-1" not in text
-    assert "gone" not in text
-
-
 def test_a_figure_with_nothing_to_draw_is_a_sentence_and_no_choice(tmp_path):
     drawn = {"a": style.message_figure("Nothing for a, \u03a8 < 1."), "b": Figure(figsize=(1, 1))}
     for name, one in drawn.items():
@@ -219,13 +210,6 @@ def test_missing_runs_are_told(made):
     assert "<code>gauss-3/mlp/ce/seed3</code>: missing, left no record" in text
 
 
-def test_datasets_that_only_logits_are_known_of_are_named(made):
-    contents = contents_of(made)
-    assert contents.only_logits == []
-    more = [*contents.runs, contents.runs[0] | {"dataset": "mine"}]
-    assert "Only logits were given for: mine." in report_html(replace(contents, runs=more))
-
-
 def test_the_first_page_begins_with_what_to_do_with_own_logits(made):
     found = made_recommendation({})["recommendation"] | {"absent_classes": [2]}
     advice = [advice_text("my-<model>", found, "results/recommended/d/m/ce/seed1.json", 0.95)]
@@ -259,30 +243,6 @@ def test_costs_are_summed_by_rule(tmp_path):
     assert (aggregate.rule, aggregate.memory) == ("aggregate", None), "too short to measure"
 
 
-def test_every_product_has_a_caption():
-    for declared in PRODUCTS:
-        assert declared.heading
-        assert declared.caption.endswith(".")
-
-
 def test_a_product_in_no_section_is_refused():
     with pytest.raises(ValueError, match=r"m\.py: x declares 'home'; allowed: answer, scores,"):
         product("x", section="home")
-
-
-def test_every_page_has_a_template():
-    assert {path.stem for path in (TEMPLATES / "pages").iterdir()} == set(PAGES)
-    assert {section.page for section in SECTIONS.values()} == set(PAGES)
-
-
-def test_the_page_about_losses_begins_with_its_answer(made):
-    contents = replace(contents_of(made), best_loss="Mine is <best>.")
-    assert '<p class="lead"><strong>Mine is &lt;best&gt;.</strong> The training loss' in report_html(contents)
-    assert '<p class="lead">The training loss' in report_html(replace(contents, best_loss=""))
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (89.4, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h")]
-)
-def test_durations_have_a_unit_that_suits(seconds, text):
-    assert format_duration(seconds) == text

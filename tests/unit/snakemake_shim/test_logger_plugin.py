@@ -9,7 +9,6 @@ import pytest
 from snakemake.logging import LoggerManager
 from snakemake.settings.types import OutputSettings
 from snakemake_interface_logger_plugins.common import LogEvent
-from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 from snakemake_logger_plugin_focalcal import LogHandler
@@ -75,10 +74,6 @@ def report(tmp_path, monkeypatch):
     path.parent.mkdir()
     path.touch()
     return path
-
-
-def test_snakemake_finds_the_plugin_by_its_name():
-    assert "focalcal" in LoggerPluginRegistry().get_registered_plugins()
 
 
 def test_lines_do_not_grow_with_the_number_of_jobs(capsys, report):
@@ -156,15 +151,6 @@ def test_of_a_failed_group_only_jobs_that_had_started_are_named(capsys, tmp_path
     ]
 
 
-def test_of_very_many_failed_jobs_the_first_are_named():
-    jobs = Jobs()
-    assert jobs.failure() == ""
-    for number in range(25):
-        jobs.start(number, Job(f"rule{number:02}", (), {}, local=True))
-        jobs.end(number, succeeded=False)
-    assert jobs.failure().splitlines()[20:22] == ["  rule19: no log", "  and 5 more"]
-
-
 def test_what_the_cluster_said_of_a_failed_job_is_shown_without_the_command(capsys):
     snakemake = Snakemake()
     snakemake.plan(train=1)
@@ -179,14 +165,6 @@ def test_what_the_cluster_said_of_a_failed_job_is_shown_without_the_command(caps
         f"failed: train {LOG}: SLURM sbatch failed. The error message was "
         "'sbatch: error: bad partition sbatch: error: refused'."
     )
-
-
-def test_after_another_error_no_report_is_promised(capsys):
-    snakemake = Snakemake()
-    snakemake.plan(["report"])
-    facts = {"event": LogEvent.ERROR, "exception": "LockException"}
-    snakemake.logger.error("Directory cannot be locked", extra=facts)
-    assert snakemake.close(capsys) == ["Directory cannot be locked"]
 
 
 def test_warnings_and_answers_to_signals_are_passed_on_while_jobs_run(capsys):
@@ -274,18 +252,6 @@ def test_time_left_weighs_rules_by_their_own_mean():
     clock.now += 4
     # 4 s of 10 s are done, and 26 s of work took 16 s.
     assert jobs.seconds_left() == pytest.approx((20 + 2 - 4) / (26 / 16))
-
-
-def test_a_rule_without_finished_jobs_counts_like_its_longest_running_one():
-    clock = Clock()
-    jobs = Jobs(clock)
-    jobs.plan({"fetch": 1, "train": 2})
-    jobs.start(1, Job("fetch", (), {}, local=True))
-    clock.now += 1
-    jobs.end(1, succeeded=True)
-    jobs.start(2, Job("train", (), {}, local=True))
-    clock.now += 30
-    assert jobs.seconds_left() == pytest.approx(30 + 30 - 30)
 
 
 @pytest.mark.parametrize(
