@@ -4,10 +4,8 @@ import pytest
 from focalcal.calibration import calibrators, catalogue, saved
 from focalcal.calibration.calibrators import Context, calibrator_class
 from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
-from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.calibration.methods import extension_calibrators
 from focalcal.calibration.metrics import metric_value
-from focalcal.calibration.run import calibrate
 from focalcal.calibration.scores import extension_metrics
 from focalcal.calibration.scores.predictions import Predictions
 from focalcal.common import extensions
@@ -72,27 +70,6 @@ def test_it_is_saved_and_loaded_to_the_bit(use, tmp_path):
     saved.save(mine, tmp_path / "mine.json")
     restored = saved.load(tmp_path / "mine.json")
     assert np.array_equal(restored.predict_log_proba(LOGITS), mine.predict_log_proba(LOGITS))
-
-
-def test_a_calibration_job_scores_extensions(use):
-    use("calibrators", Shrinkage)
-    use("metrics", lambda probs, labels: float(np.mean(probs[np.arange(len(labels)), labels] < 0.5)))
-    spec = {
-        "run": {"dataset": "d", "model": "m", "loss": "ce", "seed": 1, "gamma": 0.0},
-        "methods": ["none", "mine"],
-        "criteria": ["nll"],
-        "gammas": [0.5],
-        "temperatures": {"start": 0.5, "stop": 2.0, "step": 0.5},
-        "bins": 15,
-        "adaece": "split",
-        "resamples": 100,
-    }
-    split = Split(LOGITS, LABELS)
-    rows = calibrate(RunLogits(split, split), spec).rows
-    values = {(row["method"], row["metric"]): row["value"] for row in rows}
-    below = np.mean(softmax(LOGITS)[np.arange(300), LABELS] < 0.5)
-    assert values["none", "mine"] == below
-    assert values["mine", "nll"] != values["none", "nll"]
 
 
 def returning(value):

@@ -109,13 +109,6 @@ def test_points_equal_brute_force_in_any_order():
             assert fast[name][index] == pytest.approx(slow[name][0, 0], abs=1e-11)
 
 
-def test_nll_alone_is_that_of_the_surfaces():
-    logits, labels = SETS["moderate"]
-    objective = Objective(logits, labels)
-    alone = objective.nll([0.5, -0.5], TEMPERATURES)
-    np.testing.assert_array_equal(alone, objective.surfaces([0.5, -0.5], TEMPERATURES)["nll"])
-
-
 @pytest.mark.parametrize("gamma", [0.0, 1.0, 3.0, 0.5])
 @pytest.mark.parametrize("name", ["moderate", "saturated", "many classes", "all wrong", "two classes"])
 def test_focal_losses_equal_the_definition(name, gamma):
@@ -188,11 +181,6 @@ def test_bad_input_is_named(change, message):
 def test_bad_points_are_named(gammas, temperatures, message):
     with pytest.raises(ValueError, match=message):
         Objective(*SETS["moderate"]).surfaces(gammas, temperatures)
-
-
-def test_focal_loss_of_a_negative_gamma_is_refused():
-    with pytest.raises(ValueError, match=r"gamma is -0\.5; expected 0 to 100 for the focal loss"):
-        Objective(*SETS["moderate"]).focal_losses(-0.5, [1.0])
 
 
 def test_threads_come_from_the_environment(monkeypatch):

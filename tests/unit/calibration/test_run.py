@@ -2,13 +2,12 @@ import json
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
 
-from focalcal.calibration.calibrators import Calibrator, calibrator_class, load_calibrator
-from focalcal.calibration.catalogue import METHODS, METRICS, Method, Metric
+from focalcal.calibration.calibrators import calibrator_class
+from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.calibration.files.logits_io import RunLogits, Split, write_logits
 from focalcal.calibration.files.tidy import COLUMNS
-from focalcal.calibration.fitting.search import Fit, NoMinimumError
+from focalcal.calibration.fitting.search import NoMinimumError
 from focalcal.calibration.run import calibrate
 from tests.unit.calibration.logit_sets import brute_force, like_a_network
 from workflow_scripts import calibrate as calibrate_script
@@ -69,18 +68,6 @@ def test_criteria_are_reported_separately_and_empty_where_nothing_is_fitted(resu
     assert criteria["ts-focal"] == {"focal"}
 
 
-def test_accuracy_is_the_same_for_all_methods_that_keep_predictions(result):
-    kept = [row for row in result.rows if not METHODS[row["method"]].changes_predictions]
-    for split in ("val", "test"):
-        values = {row["value"] for row in kept if (row["split"], row["metric"]) == (split, "accuracy")}
-        assert len(values) == 1
-
-
-def test_uncalibrated_rows_have_gamma_zero_and_temperature_one(result):
-    rows = [row for row in result.rows if row["method"] == "none"]
-    assert {(row["gamma"], row["temperature"]) for row in rows} == {(0.0, 1.0)}
-
-
 def test_validation_score_is_the_metric_on_the_validation_split(result):
     values = {
         (row["method"], row["criterion"], row["split"], row["metric"]): row["value"] for row in result.rows
@@ -136,42 +123,6 @@ def test_undefined_metrics_have_no_row():
     values = {row["metric"]: row["value"] for row in result.rows}
     assert values["s99_share"] == 0.0
     assert "s99_accuracy" not in values
-
-
-class ClassBias(Calibrator):
-    """Adds to each logit the logarithm of how much more frequent its class is than predicted."""
-
-    criterion = "nll"
-
-    def _search(self, objective):
-        counts = np.bincount(objective.labels, minlength=objective.logits.shape[1])
-        predicted = np.exp(log_softmax(objective.logits, axis=1)).sum(axis=0)
-        return Fit({"bias": np.log(counts / predicted)})
-
-    def predict_log_proba(self, logits):
-        return log_softmax(logits + np.asarray(self.parameters["bias"]), axis=1)
-
-
-def first_class(probs, _labels, bins):
-    """Return the mean probability of class 0, plus the number of bins."""
-    return float(np.mean(probs.probs[:, 0])) + bins
-
-
-def test_a_calibrator_without_gamma_and_temperature_and_a_new_metric_need_nothing_but_themselves(monkeypatch):
-    monkeypatch.setitem(METHODS, "bias", Method("bias", __name__, "ClassBias", "Bias", criteria=("nll",)))
-    monkeypatch.setitem(METRICS, "first_class", Metric("first_class", __name__, "First class"))
-    logits = run_logits()
-    result = calibrate(logits, {**SPEC, "methods": ["bias"]})
-    assert {row["metric"] for row in result.rows} == set(METRICS)
-    assert {(row["criterion"], row["gamma"], row["temperature"]) for row in result.rows} == {
-        ("nll", None, None)
-    }
-    (fit,) = json.loads(json.dumps(result.fits))["fits"]
-    assert (len(fit["parameters"]["bias"]), fit["boundaries"]) == (5, {})
-    values = {(row["split"], row["metric"]): row["value"] for row in result.rows}
-    assert (fit["validation_score"], fit["test_score"]) == (values["val", "nll"], values["test", "nll"])
-    probs = load_calibrator(fit).predict_proba(logits.test.logits)
-    assert values["test", "first_class"] == probs[:, 0].mean() + 15
 
 
 def test_entry_point_writes_the_same_bytes_every_time(tmp_path):

@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import subprocess
 import sys
@@ -114,15 +113,6 @@ def test_a_published_network_that_is_trained_too_is_refused():
         build_grid(config, ROOT)
 
 
-def test_settings_of_the_report_take_defaults_and_only_what_is_asked():
-    config = merged_config()
-    config["report"] = {"title": "t", "metric": "nll"}
-    assert build_grid(config, ROOT).report_settings("metric", "criterion") == {
-        "metric": "nll",
-        "criterion": "ece",
-    }
-
-
 def test_human_labels_are_those_of_the_datasets_in_use(tmp_path):
     (tmp_path / "mine.npy").touch()
     config = merged_config("cifar10-cpu")
@@ -138,15 +128,6 @@ def test_human_labels_are_those_of_the_datasets_in_use(tmp_path):
     assert grid.human_files("small") == []
     del config["recovery"]["human_labels"]
     assert build_grid(config, ROOT).human_labels == {}
-
-
-def test_a_recipe_takes_defaults():
-    config = merged_config()
-    del config["recipes"]["recovery"]["threads"]
-    grid = build_grid(config, ROOT)
-    run = grid["gauss-3/mlp/ce/seed1"]
-    assert (grid.recipe(run).threads, grid.recipe(run).epochs) == (1, 20)
-    assert "threads" not in grid.training_spec(run)["recipe"]
 
 
 def test_the_sections_that_define_the_runs_make_an_equal_grid():
@@ -168,13 +149,3 @@ def test_no_runs_at_all_is_refused():
     config["runs"] = config["published"] = []
     with pytest.raises(UserError, match="'runs', 'logits' and 'published' are all empty"):
         build_grid(config, ROOT)
-
-
-def test_a_class_folder_that_snakemake_could_not_write_down_is_refused_before_any_job(tmp_path):
-    (tmp_path / os.fsdecode(b"\xff\xfeclass")).mkdir()
-    config = merged_config()
-    config["datasets"]["own"] = {"folder": str(tmp_path)}
-    block = {"models": ["cnn-small"], "losses": ["ce"], "seeds": [1], "recipe": "quickstart"}
-    config["runs"] = [{"datasets": ["own"], **block}]
-    with pytest.raises(UserError, match=r"xfeclass' is not UTF-8; rename it"):
-        build_grid(config, ROOT, read_own_files=True)

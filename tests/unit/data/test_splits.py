@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focalcal.data import splits
@@ -13,6 +13,7 @@ def test_cifar_validation_ids_are_the_published_ones():
     np.testing.assert_array_equal(np.sort(np.concatenate([train, val])), np.arange(50_000))
 
 
+@settings(deadline=None)
 @given(
     labels=st.lists(st.integers(0, 4), min_size=3, max_size=80),
     seed=st.integers(0, 2**32 - 1),

@@ -5,10 +5,9 @@ import pytest
 
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.files.tidy import COLUMNS
-from focalcal.common import checksums
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.errors import UserError
-from focalcal.common.io import write_json, write_text
+from focalcal.common.io import write_json
 from focalcal.config.grid import build_grid
 from focalcal.config.provenance import ROOT, made_by
 from focalcal.reporting.records import collect
@@ -169,40 +168,3 @@ def test_other_data_need_both_rules(finished):
     refusal = finished.refusal()
     assert f"({TRAINED}: its data differ); allowed" in refusal
     assert re.search(r"add `--forcerun \S*/data/gauss-3\.json train` to the same command", refusal)
-
-
-@pytest.mark.parametrize(
-    ("edit", "reason"),
-    [
-        (lambda lines: [*lines, lines[-1]], "it has the row '.*ece,0.1' more than once"),
-        (lambda lines: [*lines[:-1], lines[-1].rstrip()], "its last row is cut"),
-        (lambda lines: lines[1:], "its columns are 'gauss-3.*' instead of 'dataset,model"),
-        (lambda _: [], "its columns are '' instead of"),
-    ],
-)
-def test_a_damaged_table_of_a_run_is_refused_by_name(finished, tmp_path, edit, reason):
-    path = finished.results / "calibration" / TRAINED / "metrics.csv"
-    path.write_text("".join(edit(path.read_text("utf-8").splitlines(keepends=True))))
-    records = collect.read_records(finished.grid, finished.results)
-    with pytest.raises(UserError, match=rf"{path} is damaged \({reason}.*; delete it and start the same"):
-        collect.write_metrics(records, finished.results, tmp_path / "metrics.csv")
-
-
-def test_what_was_made_from_another_file_is_refused_by_name(finished, monkeypatch):
-    monkeypatch.chdir(finished.results.parent)
-    results = finished.results.relative_to(finished.results.parent)
-    logits = results / "runs" / TRAINED / "logits.npz"
-    metrics = results / "calibration" / TRAINED / "metrics.csv"
-    for text in ("one", "two"):
-        with checksums.recording("dump_logits"):
-            write_text(logits, text)
-        if text == "one":
-            with checksums.recording("calibrate"):
-                checksums.check(logits)
-                write_text(metrics, metrics.read_text("utf-8"))
-            assert len(collect.read_records(finished.grid, results)) == 2
-    with pytest.raises(
-        UserError,
-        match=rf"^{metrics} was made from another {logits} \(checksum\); delete it and start the same",
-    ):
-        collect.read_records(finished.grid, results)

@@ -23,15 +23,6 @@ def declare(tmp_path, **facts):
     return products._product("table", Declaration("mine", tmp_path / "mine.py", FACTS | facts), {})
 
 
-def test_a_declaration_gives_a_product(tmp_path):
-    made = declare(tmp_path)
-    assert (made.module, made.stem(), made.scope) == (
-        "focalcal/reporting/tables/mine.py",
-        "tables/mine",
-        "all",
-    )
-
-
 def test_a_wrong_key_is_an_error_that_names_the_module(tmp_path):
     with pytest.raises(ValueError, match=r"tables/mine\.py: the declaration of mine is wrong: .*'colour'"):
         declare(tmp_path, colour="red")
@@ -57,13 +48,6 @@ def test_a_fact_that_is_not_literal_is_an_error(tmp_path):
         read_declarations(tmp_path, "table")
 
 
-def test_what_one_product_has_read_another_must_declare(tmp_path):
-    everything = Sources(tmp_path, SETTINGS, cache={"runs": []})
-    assert everything.of(product("bound_hits")).runs == []
-    with pytest.raises(UndeclaredInputError, match="overview reads 'runs'"):
-        _ = everything.of(product("overview")).runs
-
-
 def test_reading_an_undeclared_setting_is_an_error(tmp_path):
     with pytest.raises(UndeclaredInputError, match="scores reads 'metric', which is not among the settings"):
         _ = Sources(tmp_path, SETTINGS).of(product("scores")).metric
@@ -82,11 +66,6 @@ def test_a_view_of_no_table_is_an_error(tmp_path):
     facts = {"of": "nothing", "order": 1, "heading": "H", "caption": "C"}
     with pytest.raises(ValueError, match=r"charts/mine\.py: mine shows 'nothing', which is no table"):
         products._product("chart", Declaration("mine", tmp_path / "mine.py", facts), {})
-
-
-def test_a_table_that_nothing_declares_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="no function below focalcal/reporting declares table 'mine'"):
-        build_products(tmp_path, ["mine"], "table", SETTINGS)
 
 
 @pytest.fixture

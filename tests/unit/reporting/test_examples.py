@@ -69,11 +69,6 @@ def test_examples_show_confidence_before_and_after(project):
     assert [faces[confidence] == "white" for confidence in (0.9, 0.75)] == [False, True]
 
 
-def test_features_are_no_images(project):
-    figure = draw(project(np.zeros((8, 3), np.float32)))
-    assert figure.axes[0].texts[0].get_text() == "The samples of d are no images."
-
-
 def test_logits_of_other_samples_are_not_shown(project):
     figure = draw(project(np.zeros((8, 1, 4, 4), np.uint8), labels=LABELS[::-1]))
     assert (

@@ -9,10 +9,7 @@ from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.records import published
 from focalcal.reporting.records.measurements import COLUMNS, check_metrics
 from focalcal.reporting.tables.columns import (
-    footnote_marks,
-    footnotes,
     mark_best,
-    spread_note,
 )
 from tests.unit.reporting.made_sources import bold, build, csv_rows, metrics_of, texts
 
@@ -173,18 +170,6 @@ class TestM20:
 
 
 class TestColumns:
-    def test_spread_notes(self):
-        frame = pd.DataFrame([(1, 4), (1, None)], columns=["one_seeds", "many_seeds"], dtype="Int64")
-        assert spread_note(frame, ["one"]).startswith("One seed")
-        assert spread_note(frame, ["many"]).endswith("over n seeds.")
-        assert spread_note(frame, ["one", "many"]).endswith("none is given for a setting with one seed.")
-
-    def test_footnotes_are_numbered_once_in_reading_order(self):
-        frame = pd.DataFrame([("a", ""), (None, "b"), ("c", "a")], columns=["_x_note", "_y_note"])
-        marks = footnote_marks(frame)
-        assert marks == {"": "", "a": " †1", "b": " †2", "c": " †3"}
-        assert footnotes(marks)[:2] == ["†1 As printed; a.", "†2 As printed; b."]
-
     @pytest.mark.parametrize(
         ("higher", "marks"), [(True, [0, None, 1, 1]), (False, [1, None, 0, 0])], ids=["highest", "lowest"]
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from focalcal.reporting.claims import printed
-from focalcal.reporting.claims.evidence import Claim, Evidence, MissingEvidence
+from focalcal.reporting.claims.evidence import Claim, Evidence
 
 TABLE = "results/printed.csv"
 CLAIM = Claim("id", "P 1", "statement", "printed", 0.0, "printed_lower", (TABLE,))
@@ -77,17 +77,3 @@ def test_a_change_within_a_row(table):
     words = "higher in 0 and lower in 3 of 3 printed cells; at most -1 (a/net focal-1)"
     assert (found.agrees, found.measured) == (True, words)
     assert printed.printed_change(CLAIM, table, cells=cells, against=against, largest=-2).agrees is False
-
-
-@pytest.mark.parametrize(
-    ("evaluator", "arguments"),
-    [
-        ("printed_lower", {"lower": {"loss": "x"}, "than": {}, "bound": 1}),
-        ("printed_within", {"cells": {"loss": "x"}, "column": "value", "low": 0, "high": 1}),
-        ("printed_falls", {"cells": {"metric": "x"}, "column": "value", "along": ["ce"], "share": 1}),
-        ("printed_change", {"cells": {"loss": "x"}, "against": {}, "largest": 1}),
-    ],
-)
-def test_cells_that_are_not_printed_are_missing(table, evaluator, arguments):
-    with pytest.raises(MissingEvidence, match=r"^results/printed\.csv prints no such cells$"):
-        getattr(printed, evaluator)(CLAIM, table, **arguments)

@@ -6,7 +6,7 @@ import pytest
 
 from focalcal.config.provenance import ROOT
 from focalcal.reporting import products
-from focalcal.reporting.products import PRODUCTS, SUFFIXES, Layout, Product, sweep_group
+from focalcal.reporting.products import PRODUCTS, Layout, Product, sweep_group
 from focalcal.reporting.records.sources import Sources, UndeclaredInputError
 
 FIGURE = Product(
@@ -103,13 +103,6 @@ def test_the_snakefile_learns_all_products_without_heavy_imports():
     assert result.stdout.strip() == "[]"
 
 
-def test_files_of_a_product_over_all_runs(layout):
-    assert layout.files([FIGURE]) == ["results/figures/curve.png", "results/figures/curve.pdf"]
-    table = replace(FIGURE, kind="table")
-    assert layout.files([table], "csv") == ["results/tables/curve.csv"]
-    assert len(layout.files([table])) == len(SUFFIXES["table"])
-
-
 def test_files_of_a_product_for_each_dataset_and_model(layout):
     product = replace(FIGURE, scope="dataset and model")
     assert list(layout.stems(product).values()) == [
@@ -131,13 +124,6 @@ def test_files_of_a_product_for_each_dataset_and_model(layout):
 )
 def test_a_condition_chooses_datasets_and_models(layout, when, expected):
     assert list(layout.stems(replace(FIGURE, scope="dataset and model", when=when))) == expected
-
-
-def test_conditions_on_the_whole_configuration(layout):
-    assert layout.applies(replace(FIGURE, when="posterior known"))
-    assert not layout.applies(replace(FIGURE, when="human labels"))
-    assert layout_with(human_labels={"gauss-3": "download"}).applies(replace(FIGURE, when="human labels"))
-    assert not layout.applies(replace(FIGURE, when="sample-size sweep"))
 
 
 def test_inputs_are_the_declared_files_of_the_runs(layout):

@@ -9,7 +9,6 @@ from focalcal.reporting.figures.before_after import before_after
 from focalcal.reporting.recommendation import (
     advice_text,
     caution_texts,
-    change_text,
     failure_text,
     reason_text,
     summary_text,
@@ -63,26 +62,6 @@ def test_the_figure_has_one_diagram_per_loss(sources):
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["as trained", "recommended"]
 
 
-def test_without_runs_table_and_figure_say_so(tmp_path):
-    empty = Sources(tmp_path, SETTINGS, cache={"runs": []})
-    assert recommended(empty) is None
-    assert "No available run" in before_after(empty).axes[0].texts[0].get_text()
-
-
-@pytest.mark.parametrize(
-    ("method", "best", "words"),
-    [
-        ("none", "ts", "No calibrator lowers the log-loss by more than one standard error in 5-fold"),
-        ("ts", "ts", "It has the lowest log-loss in 5-fold cross-validation on 3000 samples"),
-        ("ts", "fts", "It is the simplest within one standard error of the lowest log-loss"),
-    ],
-)
-def test_the_reason_fits_the_choice(method, best, words):
-    found = made_recommendation({}, method)["recommendation"] | {"best": best}
-    assert reason_text(found).startswith(words)
-    assert reason_text(found).endswith("84 % of 500 resamples.")
-
-
 def test_the_summary_has_the_candidates_and_the_code_that_applies_the_file():
     text = summary_text(made_recommendation({})["recommendation"], "mine.json")
     assert text.startswith("Recommendation: temperature scaling (TS).\n")
@@ -94,21 +73,6 @@ def test_the_summary_has_the_candidates_and_the_code_that_applies_the_file():
     assert "calibrator = saved.load('mine.json')" in text
 
 
-def test_methods_that_are_left_out_for_the_same_reason_stand_on_one_line():
-    found = made_recommendation({})["recommendation"]
-    reasons = [("a", "x"), ("b", "y"), ("c", "x")]
-    left_out = [{"method": method, "reason": reason} for method, reason in reasons]
-    text = summary_text(found | {"not_applicable": left_out}, "mine.json")
-    assert "Not considered:\n  a, c: x\n  b: y\n" in text
-
-
-def test_leaving_the_model_as_it_is_changes_nothing():
-    found = made_recommendation({}, "none")["recommendation"]
-    assert change_text(found) == ""
-    assert "interval" not in summary_text(found, "mine.json")
-    assert advice_text("mine", found, "mine.json", 0.95)["use"] == "Leave it as it is."
-
-
 def test_what_speaks_against_relying_on_it():
     found = made_recommendation({})["recommendation"]
     assert caution_texts(found) == []
@@ -118,11 +82,6 @@ def test_what_speaks_against_relying_on_it():
     stopped = [none, *(one | {"boundaries": {"temperature": "high"}} for one in (ts, fts))]
     (boundary,) = caution_texts(found | {"candidates": stopped})
     assert boundary.startswith("The temperature of TS and FTS stopped at the boundary")
-
-
-def test_a_class_without_samples_is_no_caution_where_no_class_has_parameters():
-    found = made_recommendation({})["recommendation"] | {"log_ratio": 5.0, "absent_classes": [1]}
-    assert caution_texts(found) == []
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from tests.unit.reporting.recovery_project import SIZES, collect_project, write_
 LOSSES = ["ce", "focal-1", "focal-5", "focal-1+ls-0.1", "flsd-53"]
 SETTINGS = {"metric": "ece", "criterion": "ece"}
 DECLARED = {product.name: product for product in PRODUCTS if product.kind == "figure"}
-OVER_ALL_RUNS = ["posterior_distance", "human_distance", "sample_size", "paradigms"]
 
 
 @pytest.fixture(scope="module")
@@ -110,20 +109,6 @@ def test_reliability_has_a_row_per_paradigm_and_a_column_per_gamma(results):
     )
 
 
-def test_calibration_with_psi_has_a_panel_per_paradigm(results):
-    figure = draw(results, "paradigms")
-    names = [name for name in titles(figure) if name.startswith("gauss-3 · ")]
-    assert names == [f"gauss-3 · mlp, n = 2\n{paradigm}" for paradigm in ("Standard", "TS_FL", "LS")]
-    axis = figure.axes[titles(figure).index(names[0])]
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["0", "1", "5"]
-    heights = np.concatenate([np.asarray(points.get_offsets())[:, 1] for points in axis.collections])
-    rows = Sources(results, SETTINGS).metrics
-    rows = rows[(rows["dataset"] == "gauss-3") & (rows["split"] == "test") & (rows["metric"] == "ece_10")]
-    drawn = rows[rows["method"].isin(["none", "psi"]) & rows["loss"].isin(["ce", "focal-1", "focal-5"])]
-    np.testing.assert_allclose(sorted(heights), sorted(100 * drawn["value"]))
-    assert [text.get_text() for text in figure.legends[0].texts] == ["without Ψ", "with Ψ"]
-
-
 def test_medians_and_quartiles_over_seeds(tmp_path):
     rows = [
         ("d", "m", "focal-2", seed, method, "", 2.0, 1.0, split, metric, value * scale)
@@ -193,11 +178,3 @@ def test_distances_are_drawn_by_loss(name, results):
     (means,) = [line for line in first.lines if line.get_marker() == METHODS["fts"].marker]
     expected = [mean_score(results, loss, "fts", metric) for loss in ("ce", "focal-1")]
     np.testing.assert_allclose(means.get_xdata()[:2], expected)
-
-
-@pytest.mark.parametrize("name", OVER_ALL_RUNS)
-def test_without_runs_a_figure_says_so(name, tmp_path):
-    cache = {"metrics": pd.DataFrame(columns=list(COLUMNS)), "runs": []}
-    with house_style():
-        figure = DECLARED[name].build(Sources(tmp_path, SETTINGS, cache=cache).of(DECLARED[name]))
-    assert len(texts(figure)) == 1

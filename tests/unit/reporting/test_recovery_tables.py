@@ -12,7 +12,6 @@ MINUS = "\N{MINUS SIGN}"
 RAW, TS, FTS, PSI = ("none", "", 1.0), ("ts", "nll", 0.4), ("fts", "nll", 0.5), ("psi", "", 1.0)
 TS_FOCAL, TS_FOCAL_PSI = ("ts-focal", "focal", 0.9), ("ts-focal-psi", "focal", 0.9)
 T_TWO_SEEDS = stats.t.ppf(0.975, 1)
-UNKNOWN = "Ψ does not apply: 'flsd-53' is not a focal loss of one known gamma"
 
 
 def lines(loss, fit, *, seeds=("1", "2"), dataset="gauss-3", model="mlp", **scores):
@@ -47,7 +46,6 @@ FOCAL_5 = "".join(
     distances("focal-5", fit, kl)
     for fit, kl in ((RAW, (0.5, 0.7)), (TS, 0.2), (FTS, 0.1), (PSI, (0.002, 0.004)))
 )
-FLSD = "".join(distances("flsd-53", fit, 0.2) for fit in (RAW, TS, FTS))
 
 
 class TestPosterior:
@@ -75,28 +73,6 @@ class TestPosterior:
             "1",
             "",
         ]
-
-    def test_an_unknown_gamma_is_said_and_never_guessed(self, tmp_path):
-        psi = texts(make("recovery_posterior", tmp_path, FLSD))[3]
-        assert psi[4:] == ["Ψ", "", "", *["not applicable"] * 4, UNKNOWN]
-
-    def test_what_the_configuration_does_not_fit_is_named(self, tmp_path):
-        notes = column(make("recovery_posterior", tmp_path, distances("focal-5", RAW, 0.1)), "Note")
-        assert notes == [
-            "",
-            "calibration.methods lacks 'ts' or calibration.criteria lacks 'nll'",
-            "calibration.methods lacks 'fts' or calibration.criteria lacks 'nll'",
-            "calibration.methods lacks 'psi'",
-        ]
-
-    def test_training_samples_are_those_of_the_dataset(self, tmp_path):
-        frame = metrics_of(tmp_path, FOCAL_5)
-        (tmp_path / "data").mkdir()
-        (tmp_path / "data" / "gauss-3.json").write_text('{"sizes": {"train": 30}}')
-        read = {"metrics": frame, "runs": runs_of(frame)}
-        known = build("recovery_posterior", results=tmp_path, **read)
-        assert column(known, "Training samples") == ["30"] * 4
-        assert column(build("recovery_posterior", **read), "Training samples") == [""] * 4
 
 
 class TestParadigms:
@@ -181,13 +157,6 @@ class TestDiagnosis:
             ]
         ]
         assert csv_rows(table)[0]["psi_under_mean"] == "0.75"
-
-    def test_losses_that_cannot_be_diagnosed_are_left_out(self, tmp_path):
-        text = lines("ce", RAW, ece_10=0.1) + lines("flsd-53", RAW, ece_10=0.1)
-        assert make("recovery_diagnosis", tmp_path, text) is None
-        table = make("recovery_diagnosis", tmp_path, text + lines("focal-1", RAW, region_under=1.0))
-        assert column(table, "Training loss") == [f"Focal {G} = 1"]
-        assert "Losses without one known gamma above 0 are left out." in table.notes[1]
 
 
 class TestHuman:

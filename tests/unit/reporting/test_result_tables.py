@@ -1,7 +1,5 @@
 """The suite's own tables: overview, all scores, optimism, boundaries."""
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 
@@ -98,16 +96,6 @@ class TestScores:
         assert column(table, "Log-loss") == [""] * 6
         assert [len(group) for group in table.groups()] == [3, 3]
 
-    def test_a_new_metric_appears_by_itself(self, frame, monkeypatch):
-        new = replace(METRICS["ece"], id="smoothness", label="Smoothness", factor=1.0, decimals=1)
-        monkeypatch.setitem(METRICS, "smoothness", new)
-        more = pd.DataFrame(
-            rows("digits", "ce", 0, {("none", ""): 0.25}, metric="smoothness"), columns=list(COLUMNS)
-        )
-        table = build("scores", metrics=pd.concat([frame, more]))
-        assert column(table, "Smoothness") == ["0.2", "", "", "", "", ""]
-        assert csv_rows(table)[0]["smoothness_mean"] == "0.25"
-
 
 def test_a_debiased_error_has_an_interval_without_signs():
     """It is no difference."""
@@ -159,19 +147,6 @@ class TestBoundHits:
         assert [first[name] for name in ("edge_value", "fits_stopped", "fits_all", "seeds")] == [
             *("5.0", "2", "3", "1, 3")
         ]
-
-    def test_no_hits_are_said_in_a_note(self, fits):
-        found = build("bound_hits", runs=[], fits=fits)
-        none = build("bound_hits", runs=[], fits=fits[1:2])
-        assert none.notes[0].startswith("Of 1 fits, none stopped")
-        assert texts(none) == []
-        assert [name for name in found.frame if not name.startswith("_")] == list(none.frame)
-
-    def test_a_parameter_without_a_symbol_keeps_its_name(self, fits):
-        run, content = fits[2]
-        hit = content["fits"][1] | {"parameters": {"bias": 9.0}, "boundaries": {"bias": "high"}}
-        table = build("bound_hits", runs=[], fits=[(run, {"fits": [hit]})])
-        assert column(table, "Parameter") == ["bias"]
 
 
 class TestBestLosses:

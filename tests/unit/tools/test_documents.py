@@ -29,15 +29,3 @@ def test_the_latest_release_notes_are_those_of_the_version():
     assert versions[0] == version
     assert len(versions) == len(re.findall(r"^## ", text("CHANGELOG.md"), re.MULTILINE))
     assert yaml.safe_load(text("CITATION.cff"))["version"] == version
-
-
-def test_continuous_integration_calls_targets_that_exist():
-    workflows = [
-        yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github/workflows").glob("*.yml")
-    ]
-    steps = [step for workflow in workflows for job in workflow["jobs"].values() for step in job["steps"]]
-    commands = [step.get("run", "") for step in steps]
-    called = [command.removeprefix("make ") for command in commands if command.startswith("make ")]
-    assert {"test", "coverage"} <= set(called)
-    for target in called:
-        assert re.search(rf"^{target}:", text("Makefile"), re.MULTILINE)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tools import findings
-from tools.figures import changes_figure, printed_figure, recovery_figure
+from tools.figures import changes_figure, printed_figure
 from tools.findings import ContradictedError, Study, finding_pages, judged_claims
 
 
@@ -32,12 +32,6 @@ def test_rows_are_those_with_the_values_asked_for(study):
     assert study.row("effects", family="CE")["difference"] is None
     assert study.has("effects")
     assert not study.has("others")
-
-
-@pytest.mark.parametrize(("where", "count"), [({}, 2), ({"family": "focal"}, 0)])
-def test_a_row_is_the_only_one(study, where, count):
-    with pytest.raises(ContradictedError, match=f"one/effects: {count} rows"):
-        study.row("effects", **where)
 
 
 def test_a_claim_is_judged_by_each_study_that_could(tmp_path):
@@ -77,29 +71,6 @@ def test_epochs_and_training_samples_come_from_the_configuration(tmp_path):
     assert study.training_samples == [50_000 - 5_000, 18_846 - 900 - 3_999]
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [([], ""), ([3, 3], "3"), ([13_947, 6_920], "13,947; 6,920"), ([5, 1_596, 76], "5 to 1,596")],
-)
-def test_a_few_numbers_are_listed_and_many_are_a_range(numbers, text):
-    assert findings._few_numbers(numbers) == text
-
-
-def test_the_figure_about_psi_has_focal_losses_with_a_fixed_gamma():
-    columns = [f"ece_{method}_{key}" for method in ("none", "ts", "psi") for key in ("mean", "std")]
-    rows = pd.DataFrame(
-        {"loss": ["ce", "focal-1", "focal-3", "flsd-53"]}
-        | {name: [0.2, 0.1, 0.05, 0.3] if name.endswith("mean") else 0.01 for name in columns}
-    )
-    rows["ece_psi_mean"] = [0.2, 0.21, 0.19, float("nan")]
-    drawn = recovery_figure({"One": rows, "Two": rows.drop(index=2)})
-    labels = [label.get_text() for label in drawn.axes[0].get_yticklabels()]
-    assert labels == ["Focal \N{GREEK SMALL LETTER GAMMA} = 1"]
-    ts, psi, raw, reference = drawn.axes[1].lines
-    assert [line.get_xdata()[0] for line in (ts, psi, raw)] == pytest.approx([10, 21, 10])
-    assert reference.get_xdata()[0] == pytest.approx(20)
-
-
 METRICS_HEAD = "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value\n"
 
 
@@ -122,32 +93,6 @@ def test_two_calibrators_are_compared_over_settings(tmp_path):
     assert gap.interval.low < gap.mean < gap.interval.high
     alone = study.gap(("fts", "ts"), "nll", "d", ["brier"])
     assert (alone.mean, alone.interval) == (pytest.approx(-0.1), None)
-
-
-def test_kept_epochs_are_set_against_temperatures_run_by_run(tmp_path):
-    temperatures = {("ce", 1): 3.0, ("focal-1", 1): 1.5, ("focal-1", 2): 0.7, ("flsd-53", 1): 2.0}
-    rows = [
-        f"d,m,{loss},{seed},ts,ece,0,{value},test,ece,0.1\n" for (loss, seed), value in temperatures.items()
-    ]
-    others = "d,m,focal-1,1,ts,nll,0,9,test,ece,0.1\nd,m,focal-1,1,none,,0,9,test,ece,0.1\n"
-    study = make_study(tmp_path, "a", {"metrics": METRICS_HEAD + "".join(rows) + others})
-    epochs = zip(temperatures, (1, 20, 5, 30), strict=True)
-    (study.folder / "runs.csv").write_text(
-        "dataset,model,loss,seed,kept_epoch\n"
-        + "".join(f"d,m,{loss},{seed},{epoch}\n" for (loss, seed), epoch in epochs)
-    )
-    assert study.epoch_and_temperature("d") == pytest.approx(1.0)
-    assert study.kept_epochs("d", "focal-1") == [20, 5]
-
-
-def test_the_ece_of_a_perfect_model_is_a_mean_over_a_family(tmp_path):
-    rows = "dataset,loss,ece_perfect_mean\nd,focal-1,0.01\nd,focal-2,0.03\ne,focal-1,0.05\nd,ce,\n"
-    study = make_study(tmp_path, "a", {"overview": rows}, title="A", origins={"imported logits": "d"})
-    family = "Focal, fixed \N{GREEK SMALL LETTER GAMMA}"
-    assert study.perfect_ece(family, "imported logits") == pytest.approx(0.02)
-    assert study.perfect_ece(family, "trained here") == pytest.approx(0.03)
-    assert study.perfect_ece("Cross-entropy", "trained here") is None
-    assert study.perfect_ece("Brier", "trained here") is None
 
 
 def test_focal_losses_are_set_against_the_temperature_of_cross_entropy(tmp_path):

@@ -7,7 +7,6 @@ import pytest
 
 from focalcal.config.grid import build_grid
 from focalcal.reporting.records.measurements import RUN, load_metrics
-from focalcal.reporting.text import format_number
 from tests.project import ROOT, merged_config
 from tools.findings import metrics_file
 
@@ -18,26 +17,6 @@ CONFIGS = {
     "fashion-mnist": "fashion-mnist-cpu",
     "mukhoti2020-text": "mukhoti2020-text",
 }
-
-
-def test_the_numbers_of_the_readme_are_those_of_the_tables():
-    """What it says of FTS after the Brier score, of structured matrix scaling, and of M20's texts."""
-    effects = pd.read_csv(REFERENCE / "published-networks" / "tables" / "when_fts_pays.csv")
-    shown = effects[(effects["family"] == "Brier") & (effects[["metric", "criterion"]] == "nll").all(axis=1)]
-    arena = pd.read_csv(REFERENCE / "published-networks" / "tables" / "arena.csv")
-    sms = arena[(arena["origin"] == "published networks") & (arena["method"] == "sms")]
-    cells = pd.read_csv(REFERENCE / "mukhoti2020-text" / "tables" / "m20_ece.csv")
-    cells = cells[cells["source"].isin(["ours", "M20"])]
-    differences = [
-        *shown[["difference_mean", "interval_low", "interval_high"]].to_numpy().ravel(),
-        *sms[["nll_difference", "nll_low", "nll_high"]].to_numpy().ravel(),
-    ]
-    numbers = [format_number(value, 4, signed=True) for value in differences]
-    numbers += [f"{format_number(100 * value, 1)} %" for value in cells["ce_pre_mean"]]
-    numbers += [format_number(value, 1) for value in cells["ce_post_temperature"]]
-    text = (ROOT / "README.md").read_text("utf-8")
-    assert len(numbers) == 17
-    assert [number for number in numbers if number not in text] == []
 
 
 @pytest.mark.parametrize("dataset", CONFIGS)
