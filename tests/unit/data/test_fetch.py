@@ -101,9 +101,9 @@ def test_an_archive_placed_by_hand_comes_before_any_network(quick, tmp_path, cap
 
 
 def test_a_slow_source_is_left_for_a_faster_one(server, quick, tmp_path, caplog):
-    slow = server.add("slow/data.bin", CONTENT, pause=0.01)
+    slow = server.add("slow/data.bin", CONTENT, pause=0.02)
     server.add("fast/data.bin", CONTENT)
-    policy = replace(quick, slow_after=0.2, slowest_rate=5e6)
+    policy = replace(quick, slow_after=0.2, slowest_rate=1e5)
     entry = entry_of(http(server.base + "slow/"), http(server.base + "fast/"))
     obtained = obtain("set", entry, tmp_path, policy)
     assert obtained.source == server.base + "fast/"
@@ -125,14 +125,14 @@ def test_a_slow_source_is_taken_if_no_other_can_serve(server, quick, tmp_path):
 
 def test_what_a_slow_source_began_is_removed_when_another_has_served(server, quick, tmp_path):
     slow, fast = formats.tar_bytes({"data.bin": CONTENT}, "w"), formats.tar_bytes({"data.bin": CONTENT})
-    server.add("slow.tar", slow, pause=0.01)
+    server.add("slow.tar", slow, pause=0.02)
     server.add("fast.tgz", fast)
     entry = entry_of(
         http(server.base, archives=["slow.tar"], convert="members"),
         http(server.base, archives=["fast.tgz"], convert="members"),
         archives=[file_entry("slow.tar", slow), file_entry("fast.tgz", fast)],
     )
-    obtain("set", entry, tmp_path, replace(quick, slow_after=0.1, slowest_rate=5e6))
+    obtain("set", entry, tmp_path, replace(quick, slow_after=0.1, slowest_rate=1e5))
     assert visible_files(tmp_path) == ["data.bin", "fast.tgz", "served-by.txt"]
 
 
