@@ -122,7 +122,7 @@ rule smoke:
     conda:
         "../envs/training.yaml"
     shell:
-        "python -m workflow_scripts.smoke {input:q} 2> {log:q}"
+        "python -m workflow_scripts.smoke --records {input:q} 2> {log:q}"
 
 
 rule train_all:

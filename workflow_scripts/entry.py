@@ -1,7 +1,9 @@
-"""What every entry point does the same way: quick start and end, exit codes, errors, log lines, checksums."""
+"""What every entry point does the same way: arguments, quick start and end, errors, log lines, checksums."""
 
 import argparse
+import functools
 import gc
+import inspect
 import json
 import logging
 import os
@@ -18,6 +20,47 @@ from focalcal.common.errors import UserError, exit_code
 gc.set_threshold(100_000, 10, 10)
 
 
+def command(function: Callable[..., None]) -> Callable[[Sequence[str] | None], None]:
+    """Return `function` as a function of the command line: its parameters are the arguments.
+
+    A dict is a JSON object, or `-` to read it from standard input: Linux takes no argument of more than
+    128 KiB, and the settings of a thousand runs are longer.
+    """
+    parser = argparse.ArgumentParser(description=function.__doc__)
+    for name, parameter in inspect.signature(function).parameters.items():
+        required = parameter.default is parameter.empty
+        default = None if required else parameter.default
+        reading = _READING[parameter.annotation]
+        parser.add_argument(f"--{name.replace('_', '-')}", required=required, default=default, **reading)
+
+    @functools.wraps(function)
+    def main(argv: Sequence[str] | None = None) -> None:
+        function(**vars(parser.parse_args(argv)))
+
+    return main
+
+
+def _json_object(argument: str) -> dict[str, Any]:
+    try:
+        settings = json.loads(sys.stdin.read() if argument == "-" else argument)
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"--spec is not JSON: {error}; allowed: a JSON object, as the rule passes it"
+        ) from None
+    if not isinstance(settings, dict):
+        raise UserError("--spec is not a JSON object; allowed: a JSON object, as the rule passes it")
+    return settings
+
+
+_READING: dict[object, dict[str, Any]] = {
+    dict[str, Any]: {"type": _json_object},
+    Path: {"type": Path},
+    Path | None: {"type": Path, "nargs": "?"},
+    list[Path]: {"type": Path, "nargs": "+"},
+    str: {},
+}
+
+
 def start(main: Callable[[Sequence[str] | None], None]) -> None:
     """Run `main` on the command line's arguments and end the process with its exit code."""
     code = run(main)
@@ -29,27 +72,6 @@ def start(main: Callable[[Sequence[str] | None], None]) -> None:
     os._exit(code)
 
 
-def spec_argument(parser: argparse.ArgumentParser, content: str, name: str = "--spec") -> None:
-    """Add the argument by which a rule passes settings: a JSON object, or `-` to read it from standard input.
-
-    Linux takes no argument of more than 128 KiB, and a configuration of a thousand runs is longer.
-    """
-
-    def parse(argument: str) -> dict[str, Any]:
-        text = sys.stdin.read() if argument == "-" else argument
-        try:
-            settings = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{name} is not JSON: {error}; allowed: a JSON object with {content}") from None
-        if not isinstance(settings, dict):
-            raise UserError(f"{name} is not a JSON object; allowed: a JSON object with {content}")
-        return settings
-
-    parser.add_argument(
-        name, required=True, type=parse, help=f"JSON object, or - for standard input: {content}"
-    )
-
-
 def run(main: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None = None) -> int:
     """Return the exit code of `main(argv)`: 0, or 2 after one line on standard error for a user's mistake."""
     logging.basicConfig(
@@ -57,5 +79,5 @@ def run(main: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None
     )
     # Matplotlib's PDF writer lets fontTools report each glyph.
     logging.getLogger("fontTools").setLevel(logging.WARNING)
-    with recording(Path(main.__code__.co_filename).stem):
+    with recording(Path(inspect.unwrap(main).__code__.co_filename).stem):
         return exit_code(lambda: main(argv))

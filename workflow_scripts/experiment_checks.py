@@ -1,9 +1,7 @@
-"""Compute the numbers that decide the papers' experimental statements from the available runs."""
+"""The numbers that decide the papers' experimental statements, from the available runs."""
 
-from workflow_scripts.entry import start
+from workflow_scripts.entry import command, start
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from focalcal.common.checks import write_checks
@@ -13,15 +11,10 @@ from focalcal.reporting.records import published
 from focalcal.reporting.records.sources import Sources
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write one row per check, dataset and model."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--results", required=True, type=Path, help="folder with tables/, runs/, calibration/"
-    )
-    parser.add_argument("--output", required=True, type=Path, help="table of checks to write, .csv")
-    arguments = parser.parse_args(argv)
-    sources = Sources(arguments.results, {})
+@command
+def main(results: Path, output: Path) -> None:
+    """Write one row per check, dataset and model of a results folder."""
+    sources = Sources(results, {})
     checks = experiments.experiment_checks(
         wanted_checks(load_claims()),
         sources.runs,
@@ -30,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sources.histories(),
         published.measured_cells(),
     )
-    write_checks(arguments.output, checks)
+    write_checks(output, checks)
 
 
 if __name__ == "__main__":

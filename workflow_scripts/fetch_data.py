@@ -1,10 +1,9 @@
-"""Fetch one dataset and write its prepared form and record."""
+"""One dataset, fetched or generated, in its prepared form."""
 
-from workflow_scripts.entry import spec_argument, start
+from workflow_scripts.entry import command, start
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from focalcal.common.io import write_json
 from focalcal.data import prepared
@@ -12,20 +11,12 @@ from focalcal.data.fetch import cache_folder
 from focalcal.data.prepare import dataset_record, prepare_dataset
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write the prepared dataset and its record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    spec_argument(parser, "name, entry, parameters")
-    parser.add_argument(
-        "--cache", type=Path, help="for downloads; default $FOCALCAL_CACHE or ~/.cache/focalcal"
-    )
-    parser.add_argument("--output", type=Path, required=True, help="prepared dataset, .npz")
-    parser.add_argument("--record", type=Path, required=True, help="its record, .json")
-    arguments = parser.parse_args(argv)
-
-    preparation = prepare_dataset(arguments.spec, cache_folder(arguments.cache))
-    prepared.write_dataset(arguments.output, preparation.data)
-    write_json(arguments.record, dataset_record(arguments.spec, preparation, arguments.output))
+@command
+def main(spec: dict[str, Any], output: Path, record: Path, cache: Path | None = None) -> None:
+    """Write the prepared dataset and its record; downloads go to $FOCALCAL_CACHE or ~/.cache/focalcal."""
+    preparation = prepare_dataset(spec, cache_folder(cache))
+    prepared.write_dataset(output, preparation.data)
+    write_json(record, dataset_record(spec, preparation, output))
 
 
 if __name__ == "__main__":

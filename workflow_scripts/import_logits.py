@@ -1,10 +1,9 @@
-"""Bring the logits of a model trained elsewhere into the form that trained runs have, checked."""
+"""The logits of a model trained elsewhere in the form that trained runs have, checked."""
 
-from workflow_scripts.entry import spec_argument, start
+from workflow_scripts.entry import command, start
 
-import argparse
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,14 @@ from focalcal.data.network_logits import network_arrays
 from focalcal.data.networks import find_network
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+@command
+def main(spec: dict[str, Any], output: Path, record: Path) -> None:
     """Write the run's logits and its record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    spec_argument(
-        parser, "name, dataset, model, loss, seed; path and kind, or checksums of a published network"
-    )
-    parser.add_argument("--output", type=Path, required=True, help="logits to write, .npz")
-    parser.add_argument("--record", type=Path, required=True, help="record to write, .json")
-    arguments = parser.parse_args(argv)
-
-    imported = _imported(arguments.spec)
+    imported = _imported(spec)
     for warning in imported.warnings:
-        logging.getLogger(__name__).warning("%s: %s", arguments.spec["name"], warning)
-    write_logits(arguments.output, imported.logits)
-    origin = provenance("workflow_scripts/import_logits.py")
-    write_json(arguments.record, import_record(arguments.spec, imported, origin))
+        logging.getLogger(__name__).warning("%s: %s", spec["name"], warning)
+    write_logits(output, imported.logits)
+    write_json(record, import_record(spec, imported, provenance("workflow_scripts/import_logits.py")))
 
 
 def _imported(spec: Mapping[str, Any]) -> Imported:

@@ -1,23 +1,17 @@
-"""Build tables, figures or charts from the files they declare."""
+"""Tables, figures or charts, built from the files that they declare."""
 
-from workflow_scripts.entry import spec_argument, start
+from workflow_scripts.entry import command, start
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from focalcal.reporting.write import build_products
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+@command
+def main(spec: dict[str, Any], results: Path, dataset_model: str = "") -> None:
     """Write each table as CSV, Markdown, LaTeX and HTML, each figure as PNG and PDF, each chart as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    spec_argument(parser, "kind, names and settings of the report")
-    parser.add_argument("--results", required=True, type=Path, help="the results folder")
-    parser.add_argument("--dataset-model", default="", help="DATASET/MODEL, for products made for each pair")
-    arguments = parser.parse_args(argv)
-    spec = arguments.spec
-    build_products(arguments.results, spec["names"], spec["kind"], spec["settings"], arguments.dataset_model)
+    build_products(results, spec["names"], spec["kind"], spec["settings"], dataset_model)
 
 
 if __name__ == "__main__":

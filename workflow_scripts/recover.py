@@ -1,10 +1,9 @@
-"""Compare recovered, calibrated and raw predictions of one dataset and model with the posterior."""
+"""Recovered, calibrated and raw predictions of one dataset and model, compared with the posterior."""
 
-from workflow_scripts.entry import spec_argument, start
+from workflow_scripts.entry import command, start
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from focalcal.calibration.files.logits_io import read_logits
 from focalcal.calibration.files.tidy import COLUMNS
@@ -15,32 +14,27 @@ from focalcal.recovery.human import read_human_labels
 from focalcal.recovery.recover import recover
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write the recovery metrics and records of these runs."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    spec_argument(parser, "runs, bins")
-    parser.add_argument("--logits", nargs="+", required=True, type=Path, help="the logits of each run, .npz")
-    parser.add_argument(
-        "--fits", nargs="+", required=True, type=Path, help="the calibration fits of each run, .json"
-    )
-    parser.add_argument("--human", nargs="?", type=Path, help="human labels of the test samples, .npz")
-    parser.add_argument("--metrics", required=True, type=Path, help="tidy metrics to write, .csv")
-    parser.add_argument("--record", required=True, type=Path, help="all of the recovery to write, .json")
-    arguments = parser.parse_args(argv)
+@command
+def main(
+    spec: dict[str, Any],
+    logits: list[Path],
+    fits: list[Path],
+    metrics: Path,
+    record: Path,
+    human: Path | None = None,
+) -> None:
+    """Write the recovery of runs from the logits and fits of each, and human labels of their test samples."""
     rows, records = [], []
-    for run, logits_file, fits_file in zip(
-        arguments.spec["runs"], arguments.logits, arguments.fits, strict=True
-    ):
-        logits = read_logits(logits_file)
-        human = None
-        if arguments.human is not None:
-            human = read_human_labels(arguments.human, logits.test.labels, logits.test.logits.shape[1])
-        result = recover(logits, run, read_json(fits_file), arguments.spec["bins"], human)
+    for run, logits_file, fits_file in zip(spec["runs"], logits, fits, strict=True):
+        known = read_logits(logits_file)
+        people = None
+        if human is not None:
+            people = read_human_labels(human, known.test.labels, known.test.logits.shape[1])
+        result = recover(known, run, read_json(fits_file), spec["bins"], people)
         rows += result.rows
         records.append(result.record)
-    write_rows(arguments.metrics, rows, COLUMNS)
-    origin = made_by(arguments.spec, "workflow_scripts/recover.py")
-    write_json(arguments.record, {"runs": records, **origin})
+    write_rows(metrics, rows, COLUMNS)
+    write_json(record, {"runs": records, **made_by(spec, "workflow_scripts/recover.py")})
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""Write the numbers that decide the papers' theoretical statements, and M20's linear-model experiment."""
+"""The numbers that decide the papers' theoretical statements, and M20's linear-model experiment."""
 
-from workflow_scripts.entry import spec_argument, start
+from workflow_scripts.entry import command, start
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from focalcal.common.checks import write_checks
 from focalcal.common.csv_rows import write_rows
@@ -15,17 +14,14 @@ from focalcal.theory.linear_model import run_experiment
 from focalcal.theory.settings import theory_settings
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write the experiment's final and recorded norms, and one row per check."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    spec_argument(parser, "settings of the theory stage")
-    parser.add_argument("--output", required=True, type=Path, help="folder for the tables")
-    arguments = parser.parse_args(argv)
-    rows, history = run_experiment(theory_settings(arguments.spec))
-    write_rows(arguments.output / "linear_model.csv", rows)
-    write_rows(arguments.output / "linear_model_history.csv", history)
+@command
+def main(spec: dict[str, Any], output: Path) -> None:
+    """Write the experiment's final and recorded norms, and one row per check, into a folder."""
+    rows, history = run_experiment(theory_settings(spec))
+    write_rows(output / "linear_model.csv", rows)
+    write_rows(output / "linear_model_history.csv", history)
     checks = [*k24_checks(), *m20_checks(), *linear_model_checks(rows), *c21_checks()]
-    write_checks(arguments.output / "checks.csv", checks)
+    write_checks(output / "checks.csv", checks)
 
 
 if __name__ == "__main__":

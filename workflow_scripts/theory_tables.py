@@ -1,10 +1,9 @@
-"""Write the exact numbers of the theory: tables, and the proof of the temperature bounds."""
+"""The exact numbers of the theory: tables, and the proof of the temperature bounds."""
 
-from workflow_scripts.entry import spec_argument, start
+from workflow_scripts.entry import command, start
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import write_json
@@ -13,18 +12,14 @@ from focalcal.theory.settings import theory_settings
 from focalcal.theory.tables import bounds_summary, tables
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write one CSV per table, the summary of the bounds and their certificate."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    spec_argument(parser, "settings of the theory stage")
-    parser.add_argument("--output", required=True, type=Path, help="folder for the tables")
-    arguments = parser.parse_args(argv)
-    settings = theory_settings(arguments.spec)
+@command
+def main(spec: dict[str, Any], output: Path) -> None:
+    """Write one CSV per table, the summary of the bounds and their certificate, into a folder."""
+    settings = theory_settings(spec)
     for name, rows in tables(settings).items():
-        write_rows(arguments.output / f"{name}.csv", rows)
-    summary = bounds_summary(settings.scanned_gammas, settings.max_logit)
-    write_json(arguments.output / "bounds.json", summary)
-    write_json(arguments.output / "certificate.json", certificate(settings.certified_gammas))
+        write_rows(output / f"{name}.csv", rows)
+    write_json(output / "bounds.json", bounds_summary(settings.scanned_gammas, settings.max_logit))
+    write_json(output / "certificate.json", certificate(settings.certified_gammas))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def project(cluster, tmp_path_factory):
         tmp_path_factory.mktemp("failing") / "project", cluster, ["ce"], [GOOD, BROKEN]
     )
     project.fit_brake()
-    first_import = "import argparse\n"
+    first_import = "import logging\n"
     failure = f"if '\"seed\": {BROKEN}' in ' '.join(sys.argv):\n    sys.exit('this run is broken')\n"
     project.edit("workflow_scripts/train.py", first_import, f"import sys\n\n{failure}{first_import}")
     project.hold(GOOD)

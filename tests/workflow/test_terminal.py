@@ -17,7 +17,7 @@ WAITING_FAILURE = """for _ in range(1200):
             break
         time.sleep(0.05)
     raise ValueError("made to fail")
-    arguments = """
+    rows = """
 """A job fails like this once the file exists, or after a minute."""
 
 
@@ -57,8 +57,8 @@ def test_another_title_is_announced_before_the_report_is_replaced(project):
 
 
 def test_a_terminal_shows_running_jobs_and_a_failure_ends_with_cause_and_log(project):
-    project.edit("workflow_scripts/claims.py", "import argparse\n", "import argparse\nimport time\n")
-    project.edit("workflow_scripts/claims.py", "arguments = ", WAITING_FAILURE)
+    project.edit("workflow_scripts/claims.py", "from pathlib", "import time\nfrom pathlib")
+    project.edit("workflow_scripts/claims.py", "rows = ", WAITING_FAILURE)
     (project.root / "results/tables/claims.csv").unlink()
     command = [sys.executable, "-m", "snakemake", "--cores", "1"]
     code, output = on_a_terminal(command, project.root, b"0 of 3 jobs done, 1 running")

@@ -47,10 +47,10 @@ def test_the_target_fails_without_a_gpu(tmp_path, capsys):
     for seed, device in ((1, "cuda"), (2, "cpu")):
         paths.append(tmp_path / f"ce/seed{seed}/run.json")
         write_json(paths[-1], record(device))
-    smoke.main([str(paths[0])])
+    smoke.main(["--records", str(paths[0])])
     assert capsys.readouterr().out.endswith("All 1 runs were trained on the GPU.\n")
     with pytest.raises(UserError, match="1 of 2 runs were trained on a CPU, such as ce/seed2"):
-        smoke.main([str(path) for path in paths])
+        smoke.main(["--records", *map(str, paths)])
 
 
 def test_the_overlay_has_every_family_of_losses_in_both_precisions():
