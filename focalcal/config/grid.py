@@ -105,6 +105,10 @@ class Grid:
         """Return the spec of one prepared dataset."""
         return registry.job_spec(dataset, self._config["datasets"].get(dataset), self._root)
 
+    def simulated(self, run: Run) -> bool:
+        """Return whether a run is trained on data drawn from a known distribution."""
+        return run.imported is None and self.data_spec(run.dataset)["entry"]["kind"] == "synthetic"
+
     def data_files(self, dataset: str) -> list[str]:
         """Return the user's own files that a dataset is made from; none for a built-in one."""
         return registry.user_files(self.data_spec(dataset))

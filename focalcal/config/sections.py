@@ -217,9 +217,9 @@ class ReportSection(Section):
     logits if nothing else is calibrated."""
     confidence: OpenShare = CONFIDENCE
     """Level of the intervals in tables, figures, charts and verdicts."""
-    metric: str = "ece"
+    metric: str = "nll"
     """Test score that the overview and figures are about. Verdicts are by log-loss first, whatever it is."""
-    criterion: Criterion = "ece"
+    criterion: Criterion = "nll"
     """What the shown calibrators are fitted by on validation data, one of calibration.criteria."""
     resamples: Annotated[int, Ge(100), Le(100_000)] = 1000
     """Bootstrap draws of each run's test samples."""

@@ -138,10 +138,7 @@ def write_comparisons(records: Records, results: Path, path: Path) -> pd.DataFra
 
 def write_effects(comparisons: pd.DataFrame, grid: Grid, path: Path) -> None:
     """Write the effects of all comparisons, at the level of the configuration."""
-    runs = [
-        {**run.spec, "seed": str(run.seed), "imported": run.imported, "published": run.published}
-        for run in grid
-    ]
+    runs = [{**vars(run), "seed": str(run.seed), "simulated": grid.simulated(run)} for run in grid]
     effects = effects_of(comparisons, runs, grid.report_settings("confidence")["confidence"])
     write_text(path, effects.to_csv(index=False, lineterminator="\n"))
 

@@ -44,7 +44,8 @@ ON_AVERAGE = {LOWER: "lower on average", HIGHER: "higher on average"}
 """Verdicts on a mean that differs from 0 while single networks differ in both directions."""
 
 PUBLISHED, IMPORTED, TRAINED = "published networks", "imported logits", "trained here"
-ORIGINS = (PUBLISHED, IMPORTED, TRAINED)
+SIMULATED = "trained here on simulated data"
+ORIGINS = (PUBLISHED, IMPORTED, TRAINED, SIMULATED)
 """Where networks come from, in the order of the report. They are judged apart: pooling hides the answer."""
 ALL, FAMILY, NETWORK = "all networks", "training loss", "network"
 SCOPES = {ALL: ["origin"], FAMILY: ["origin", "family"], NETWORK: NETWORK_COLUMNS}
@@ -52,11 +53,13 @@ SCOPES = {ALL: ["origin"], FAMILY: ["origin", "family"], NETWORK: NETWORK_COLUMN
 QUESTIONS = ("FTS instead of TS?", "Which calibrator?")
 
 
-def run_origin(run: Mapping[str, str]) -> str:
-    """Return the origin of a run, given its row of runs.csv."""
+def run_origin(run: Mapping[str, Any]) -> str:
+    """Return the origin of a run, given whether it is `published`, `imported` or of `simulated` data."""
     if run.get("published"):
         return PUBLISHED
-    return IMPORTED if run["imported"] else TRAINED
+    if run["imported"]:
+        return IMPORTED
+    return SIMULATED if run.get("simulated") else TRAINED
 
 
 def effects_of(
@@ -64,7 +67,7 @@ def effects_of(
 ) -> pd.DataFrame:
     """Return all effects, with `EFFECT_COLUMNS`, in the order of the report.
 
-    `comparisons` are the rows of comparisons.csv, `runs` those of runs.csv.
+    `comparisons` are the rows of comparisons.csv; `runs` have the columns `RUN` and what `run_origin` asks.
     """
     networks = _networks(comparisons, runs)
     if networks.empty:

@@ -29,8 +29,8 @@ MISTAKES = {
     ),
     "criterion that is left out but not fitted": (
         "calibration",
-        {"criteria": ["nll"]},
-        r"'report\.criterion' is \"ece\"; allowed: nll",
+        {"criteria": ["ece"]},
+        r"'report\.criterion' is \"nll\"; allowed: ece",
     ),
     "one gamma to search between": (
         "calibration",
@@ -180,6 +180,12 @@ def test_a_configuration_that_contains_itself_is_refused():
 def test_a_single_gamma_is_enough_for_a_grid_search():
     config = merged_config()
     config["calibration"].update(methods=["none", "ts", "fts", "psi"], gammas=[0.5])
+    assert build_grid(config, ROOT).paths
+
+
+def test_log_loss_is_enough_as_the_only_criterion():
+    config = merged_config()
+    config["calibration"]["criteria"] = ["nll"]
     assert build_grid(config, ROOT).paths
 
 

@@ -115,7 +115,7 @@ def test_what_belongs_together_becomes_four_tables(finished):
     ]
     effects = read_rows(tables / "effects.csv")
     assert {(row["origin"], row["verdict"]) for row in effects} == {
-        ("trained here", "lower"),
+        ("trained here on simulated data", "lower"),
         ("imported logits", "lower"),
     }
     assert imported["gamma_grid"] == "-0.5 -0.25 0.05 0.25 0.37 0.5 0.75 1 5"

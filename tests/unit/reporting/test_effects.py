@@ -168,6 +168,8 @@ def test_origins_are_judged_apart():
         ["imported logits", HIGHER],
     ]
     assert run_origin({"published": "", "imported": ""}) == "trained here"
+    simulated = {"published": "", "imported": "", "simulated": True}
+    assert run_origin(simulated) == "trained here on simulated data"
 
 
 def test_without_comparisons_there_are_no_effects(tmp_path):
