@@ -1,6 +1,7 @@
 """Order and groups of tests; where CI=true, a skip is a failure unless a variable of the suite allows it."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ LONGEST_FIRST = ("slurm", "workflow", "e2e", "unit")
 # Several processes test at a time, and threads that wait for one another on busy cores take up to five times
 # the processor time. Here, before numpy and torch are imported.
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+# Compiled once for all processes and for the copies of the sources that tests make.
+os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "numba")
 
 
 # First, since xdist then reads the groups.
