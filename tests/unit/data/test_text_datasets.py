@@ -1,7 +1,6 @@
 """Small texts in the official formats, from their archives to the prepared file."""
 
 import json
-import runpy
 import shutil
 from dataclasses import replace
 
@@ -83,13 +82,6 @@ def test_the_treebank_from_its_zip(server, cache, caplog):
     assert preparation.text["words without vectors"] == 4
     assert "4 of 6 words have no vector in glove-6b-100d, placed in the cache by hand" in caplog.text
     assert preparation.source.endswith("word vectors: glove-6b-100d, placed in the cache by hand")
-
-
-def test_the_treebank_must_be_complete(server, cache):
-    spec = treebank_spec(server)
-    spec["entry"]["counts"] = registry.load_entry("sst-binary")["counts"]
-    with pytest.raises(UserError, match=r"has {'train': 3, .* sentences that are not neutral instead of"):
-        prepare_dataset(spec, cache)
 
 
 def test_newsgroups_from_their_archive(server, cache):
@@ -175,34 +167,6 @@ def test_malformed_texts_are_refused(server, cache, change, message):
         prepared.validate(replace(data, **change))
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ([3, 4, 4, 1], "two, in rows above its own"),
-        ([3, 0, -1, 1], "no children or two"),
-        ([3, -1, -1, 3], "labels of nodes must be at most 2, which is neutral"),
-        ([7, -1, -1, 1], r"words must be numbered -1\.\.6, not -1\.\.7"),
-        ([-1, 0, 3, -1], "must be the child of one other, except the root"),
-        ([-1, 0, 3, 0], "the label of each sample must be that of its root"),
-        ([-1, -1, -1, 1], "without children must have a word"),
-    ],
-)
-def test_malformed_trees_are_refused(server, cache, row, message):
-    data = prepare_dataset(treebank_spec(server), cache).data
-    inputs = data.inputs.copy()
-    inputs[0, 4] = row
-    with pytest.raises(ValueError, match=message):
-        prepared.validate(replace(data, inputs=inputs))
-
-
-def test_every_node_has_a_label(server, cache):
-    data = prepare_dataset(treebank_spec(server), cache).data
-    inputs = data.inputs.copy()
-    inputs[0, 0, 3] = -1
-    with pytest.raises(ValueError, match="each tree must have a node, and every node a label"):
-        prepared.validate(replace(data, inputs=inputs))
-
-
 def own_spec(path, **settings):
     return registry.job_spec("reviews", {"texts": str(path), "vectors": None, "dimensions": 4, **settings})
 
@@ -222,35 +186,6 @@ def test_own_texts_from_a_csv_file_with_splits(tmp_path):
     assert preparation.text["vectors"] == "drawn at random"
 
 
-def test_long_texts_and_long_words(tmp_path):
-    blob = "A" * 200_000
-    lines = ["text,label", *(f"good {blob if i == 7 else 'film'},{'xy'[i % 2]}" for i in range(20))]
-    (tmp_path / "long.csv").write_text("\n".join(lines))
-    data = prepare_dataset(own_spec(tmp_path / "long.csv", validation=4, test=4), tmp_path).data
-    assert data.words.tolist() == ["", "good", "film"]
-    assert data.inputs[7, -2:].tolist() == [0, 1]
-
-
-def test_a_byte_order_mark_is_no_word_and_a_dangling_link_is_named(tmp_path):
-    for name in ("ham", "spam"):
-        (tmp_path / "mail" / name).mkdir(parents=True)
-        for i in range(5):
-            (tmp_path / "mail" / name / f"{i}.txt").write_text("\ufeffhello" if i else "hello", "utf-8")
-    spec = own_spec(tmp_path / "mail", validation=2, test=2)
-    assert prepare_dataset(spec, tmp_path).data.words.tolist() == ["", "hello"]
-    (tmp_path / "mail" / "ham" / "9.txt").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(UserError, match=r"9\.txt cannot be read \(No such file or directory\)"):
-        prepare_dataset(spec, tmp_path)
-
-
-def test_spaces_around_labels_and_splits_do_not_count(tmp_path):
-    rows = [f"good film {i}, {'xy'[i % 2]} ,{('train', ' test', 'val ')[i // 2 % 3]}" for i in range(24)]
-    (tmp_path / "spaces.csv").write_text("\n".join(["text,label,split", *rows]))
-    preparation = prepare_dataset(own_spec(tmp_path / "spaces.csv"), tmp_path)
-    assert preparation.class_names == ["x", "y"]
-    assert [len(preparation.data.indices(split)) for split in ("train", "val", "test")] == [8, 8, 8]
-
-
 def test_texts_without_words_and_in_several_splits_are_counted(tmp_path, caplog):
     rows = [("good", "x", "train"), ("bad", "y", "train"), ("", "x", "train"), ("so good", "x", "test")]
     rows += [("Bad!", "y", "test"), ("...", "x", "val"), ("fine", "y", "val")]
@@ -259,18 +194,6 @@ def test_texts_without_words_and_in_several_splits_are_counted(tmp_path, caplog)
     assert (record["texts without words"], record["texts in several splits"]) == (2, 1)
     assert "reviews: texts without a word of the vocabulary: 2" in caplog.messages
     assert "reviews: texts that occur, word for word, in more than one split: 1" in caplog.messages
-
-
-def test_own_texts_from_folders(tmp_path):
-    for name in ("ham", "spam"):
-        (tmp_path / "mail" / name).mkdir(parents=True)
-        for i in range(10):
-            (tmp_path / "mail" / name / f"{i}.txt").write_text(f"{name} number {i}")
-    spec = own_spec(tmp_path / "mail", validation=4, test=4)
-    assert registry.user_files(spec) == [str(tmp_path / "mail" / name) for name in ("", "ham", "spam")]
-    data = prepare_dataset(spec, tmp_path).data
-    assert [len(data.indices(split)) for split in ("train", "val", "test")] == [12, 4, 4]
-    assert data.inputs.shape == (20, 3), "as wide as the longest text"
 
 
 @pytest.mark.parametrize(
@@ -327,13 +250,6 @@ def test_newsgroups_with_cross_posts(server, cache, tmp_path, monkeypatch):
     for text, label in zip(data.inputs[12:], data.labels[12:], strict=True):
         first = next(i for i in range(12) if np.array_equal(plain.inputs[i], text))
         assert label == 1 - plain.labels[first], "a copy is in another group"
-
-
-def test_the_second_group_is_of_the_same_hierarchy():
-    others = runpy.run_path(str(ROOT / "docs" / "examples" / "cross-posts" / "cross-posts.py"))["others"]
-    hierarchies = np.array(["alt", "comp", "comp", "misc", "comp"])
-    assert others(hierarchies, 2).tolist() == [1, 4]
-    assert others(hierarchies, 0).tolist() == [1, 2, 3, 4]
 
 
 def test_a_text_that_is_not_utf8_is_named(tmp_path):

@@ -1,5 +1,3 @@
-import base64
-import gzip
 import json
 import re
 from dataclasses import replace
@@ -167,14 +165,6 @@ def test_evidence_leads_to_where_it_is_shown(made):
     assert "<tr><td>1</td><td>&lt;2&gt;</td></tr>" in text
 
 
-def test_files_can_be_saved_from_within_the_report(made):
-    text = report_html(contents_of(made))
-    saved = dict(re.findall(r'data-file="(.*?)" data-gzip="(.*?)"', text))
-    assert {"late.csv", "late.tex", "claims.csv", "runs.csv", "a.csv"} <= saved.keys()
-    assert gzip.decompress(base64.b64decode(saved["late.tex"])) == b"tex of tables/late"
-    assert 'data-image="early.png"' in text
-
-
 def test_a_chart_stands_in_the_report_with_its_table_and_what_draws_it(made):
     text = report_html(contents_of(made))
     specification = json.loads(re.search(r'<script type="application/json">(.*?)</script>', text)[1])
@@ -198,16 +188,6 @@ def test_runs_and_claims_are_escaped(made):
     text = report_html(replace(contents, runs=runs, claims=claims))
     assert "<img src=x>" not in text
     assert "<td>&lt;img src=x&gt;</td>" in text
-
-
-def test_missing_runs_are_told(made):
-    contents = contents_of(made, runs=[{**BLOCKS[0], "seeds": [1, 2, 3]}])
-    missing = [run["path"] for run in contents.runs if run["status"] == "missing"]
-    assert missing == ["gauss-3/mlp/ce/seed3", "gauss-3/mlp/focal-2/seed3"]
-    assert len(contents.failed) == 3
-    text = report_html(contents)
-    assert "3 of 6 runs failed or are missing" in text
-    assert "<code>gauss-3/mlp/ce/seed3</code>: missing, left no record" in text
 
 
 def test_the_first_page_begins_with_what_to_do_with_own_logits(made):
@@ -241,8 +221,3 @@ def test_costs_are_summed_by_rule(tmp_path):
     train, aggregate = read_costs(tmp_path)
     assert (train.rule, train.jobs, train.seconds, train.longest, train.memory) == ("train", 2, 15, 10, 100)
     assert (aggregate.rule, aggregate.memory) == ("aggregate", None), "too short to measure"
-
-
-def test_a_product_in_no_section_is_refused():
-    with pytest.raises(ValueError, match=r"m\.py: x declares 'home'; allowed: answer, scores,"):
-        product("x", section="home")

@@ -1,7 +1,6 @@
 """Pages that are filled from the tables of studies, and refuse to say what those do not."""
 
 import gzip
-import json
 
 import pandas as pd
 import pytest
@@ -45,30 +44,6 @@ def test_a_claim_is_judged_by_each_study_that_could(tmp_path):
     assert (claim.verdict, claim.measured) == ("differs", 2)
     (alone,) = judged_claims({"b": second})
     assert alone.verdict == "not reproduced"
-
-
-def test_costs_and_speeds_come_from_the_snapshot(tmp_path):
-    study = make_study(tmp_path, "a", {"claims": ""})
-    (study.folder / "costs.csv").write_text(
-        "rule,jobs,seconds\ntrain,2,30\ncalibrate,2,10\nrecommend,2,5\nreport,1,7.5\n"
-    )
-    assert study.images_per_second is None
-    (study.folder / "runs.csv").write_text("images_per_second\n100\n900\n\n200\n")
-    assert study.minutes == {"training": 0.5, "calibration": 0.25, "the rest": 0.125}
-    assert study.images_per_second == 200
-
-
-def test_epochs_and_training_samples_come_from_the_configuration(tmp_path):
-    study = make_study(tmp_path, "a", {"claims": ""})
-    runs = [
-        {"datasets": ["cifar10", "mine"], "recipe": "brief"},
-        {"datasets": ["20newsgroups"], "recipe": "long"},
-        {"datasets": ["cifar10"], "recipe": "brief"},
-    ]
-    recipes = {"brief": {"epochs": 3}, "long": {"epochs": 50}, "unused": {"epochs": 9}}
-    (study.folder / "config.json").write_text(json.dumps({"runs": runs, "recipes": recipes}))
-    assert study.epochs == [3, 3, 50]
-    assert study.training_samples == [50_000 - 5_000, 18_846 - 900 - 3_999]
 
 
 METRICS_HEAD = "dataset,model,loss,seed,method,criterion,gamma,temperature,split,metric,value\n"

@@ -4,9 +4,8 @@ from torch import nn
 
 from focalcal.common import extensions
 from focalcal.common.errors import UserError
-from focalcal.training import catalogue, extension_losses
-from focalcal.training.appearance import loss_label, loss_styles
-from focalcal.training.catalogue import LOSSES, OWN_LOSSES, LossKind, parse_loss, training_gamma
+from focalcal.training import extension_losses
+from focalcal.training.catalogue import LOSSES, OWN_LOSSES, LossKind
 from focalcal.training.models import build, extension_models
 from focalcal.training.models.catalogue import MODELS, OWN_MODULE, ModelKind
 from focalcal.training.objective import TrainingObjective
@@ -43,18 +42,6 @@ def test_the_id_carries_gamma_or_not(use_loss, recipe):
     scaled = TrainingObjective("mine-2.5", recipe).values(logits, labels)
     torch.testing.assert_close(plain, nn.functional.cross_entropy(logits, labels, reduction="none"))
     torch.testing.assert_close(scaled, 2.5 * plain)
-
-
-def test_its_label_and_style_are_defaults_and_no_posterior_is_recovered_from_it(use_loss):
-    use_loss(None)
-    assert loss_label("mine") == "mine"
-    assert loss_label("mine-2") == loss_label("focal-2").replace("Focal", "mine")
-    assert training_gamma("mine-2") is None
-    assert loss_styles(["ce", "mine", "mine-2"])["mine"] != loss_styles(["ce", "mine", "mine-2"])["mine-2"]
-    assert parse_loss("mine-0.5").gamma == 0.5
-    with pytest.raises(UserError, match=r"'2\.0' is not a plain number"):
-        parse_loss("mine-2.0")
-    assert "mine[-GAMMA]" in catalogue.loss_grammar()
 
 
 @pytest.mark.parametrize(
@@ -111,22 +98,3 @@ def test_a_wrong_model_is_refused_in_one_line(function, message, use_model):
     use_model(function)
     with pytest.raises(UserError, match=rf"^extensions/models/mine\.py: .*{message}"):
         build.build_model("mine", (5,), 3)
-
-
-def test_a_model_of_nan_is_refused(use_model):
-    def build_nan(shape, classes):
-        model = nn.Linear(shape[0], classes)
-        nn.init.constant_(model.bias, float("nan"))
-        return model
-
-    use_model(build_nan)
-    with pytest.raises(UserError, match="returns NaN or infinities for inputs of zeros"):
-        build.build_model("mine", (5,), 3)
-
-
-@pytest.mark.parametrize("name", ["focal", "ls", "ce"])
-def test_a_loss_that_comes_with_focalcal_is_never_replaced(monkeypatch, name):
-    monkeypatch.setattr(catalogue, "extension_names", lambda _: [name])
-    before = dict(LOSSES)
-    catalogue._add_own_losses()
-    assert before == LOSSES

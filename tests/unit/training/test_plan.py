@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from focalcal.data.registry import job_spec
-from focalcal.training.plan import DatasetSize, PlanRow, dataset_size, make_plan, plan_text, prepared_bytes
+from focalcal.training.plan import DatasetSize, PlanRow, dataset_size, make_plan, plan_text
 from focalcal.training.recipes import Recipe
 
 TOY = DatasetSize(train=1000, val=300, test=100, classes=10, shape=(16,))
@@ -31,14 +30,6 @@ def test_the_test_set_and_rare_evaluations_count():
     assert row.gpu_hours == pytest.approx((20_000 + (7 * 400 + 400) / 3) / 50 / 3600)
 
 
-def test_larger_images_take_longer():
-    small, large = (DatasetSize(1000, 300, 100, 10, (3, side, side)) for side in (32, 64))
-    sizes = {"small": small, "large": large}
-    runs = [("small", "resnet8", "short"), ("large", "resnet8", "short")]
-    first, second = make_plan(runs, sizes, RECIPES, {"default": 50.0})
-    assert second.gpu_hours == pytest.approx(4 * first.gpu_hours)
-
-
 def test_a_users_dataset_has_an_unknown_size():
     assert dataset_size({"entry": {"kind": "folder"}, "parameters": {"folder": "x"}}) is None
     rows = make_plan([("mine", "resnet50", "long")], {"mine": None}, RECIPES, {"default": 1.0})
@@ -46,11 +37,6 @@ def test_a_users_dataset_has_an_unknown_size():
     text = plan_text(rows, {"mine": None})
     assert "20       ?           ?        ?" in text
     assert "(without the rows marked ?)" in text
-
-
-def test_prepared_data_is_counted_by_its_bytes():
-    assert prepared_bytes(TOY) == 1400 * (16 * 4 + 16)
-    assert prepared_bytes(DatasetSize(1, 1, 1, 2, (3, 4, 4))) == 3 * (48 + 16)
 
 
 def test_text_has_totals_and_says_what_is_estimated():
@@ -65,16 +51,3 @@ def test_text_has_totals_and_says_what_is_estimated():
     assert lines[5] == "14,004 epochs, 630,004,000 training images"
     assert lines[6] == "100.3 GPU-hours*, 4,186 MB of disk, 185 MB of it data"
     assert lines[7].startswith("* estimates from plan.images_per_second")
-
-
-@pytest.mark.parametrize(
-    ("name", "size"),
-    [
-        ("gauss-10", DatasetSize(2000, 2000, 20000, 10, (16,))),
-        ("cifar10", DatasetSize(45000, 5000, 10000, 10, (3, 32, 32))),
-        ("cifar10-s", DatasetSize(4500, 5000, 10000, 10, (3, 32, 32))),
-        ("tinyimagenet", DatasetSize(90000, 10000, 10000, 200, (3, 64, 64))),
-    ],
-)
-def test_sizes_of_registered_datasets(name, size):
-    assert dataset_size(job_spec(name)) == size
