@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.figures.forest import SHOWN_METRICS, Difference, ForestRow, draw_forest
+from focalcal.reporting.figures.scores import draw_scores, score_panel
 from focalcal.reporting.figures.style import (
     BLACK,
     BLUE,
@@ -17,7 +18,6 @@ from focalcal.reporting.figures.style import (
     VERMILION,
     legend_below,
     method_handles,
-    method_style,
     panels,
     plain_log,
 )
@@ -74,25 +74,11 @@ def _ece_figure(
 
     A thick line is a standard deviation over seeds to either side.
     """
-    height = 0.24 * len(losses) + 0.7
-    drawn, axes = panels(len(overviews), 6.6 / columns, height, columns=columns, sharex=True, sharey=True)
-    places, factor = range(len(losses)), METRICS["ece"].factor
-    for axis, (title, rows) in zip(axes, overviews.items(), strict=True):
-        shown = rows.set_index("loss").loc[losses]
-        scores = {method: factor * shown[f"ece_{method}_mean"].astype(float) for method in methods}
-        ends = pd.concat(scores, axis=1)
-        axis.hlines(places, ends.min(axis=1), ends.max(axis=1), color=GREY, linewidth=0.8, zorder=1)
-        for method, values in scores.items():
-            spread = factor * shown[f"ece_{method}_std"].astype(float)
-            style = method_style(method)
-            axis.hlines(places, values - spread, values + spread, color=style.color, linewidth=2.5)
-            axis.plot(values, places, **style.options(linestyle=""))
-        axis.set_title(title)
-        axis.grid(visible=False, axis="y")
-        axis.set_xlabel(f"test {METRICS['ece'].inline}")
-        plain_log(axis, "x")
-    axes[0].set_yticks(places, [loss_label(loss) for loss in losses])
-    axes[0].set_ylim(len(losses) - 0.4, -0.6)
+    found = [
+        score_panel(title, METRICS["ece"], rows.set_index("loss").loc[losses], methods)
+        for title, rows in overviews.items()
+    ]
+    drawn = draw_scores(found, methods, columns, 6.6 / columns, sharex=True)
     legend_below(drawn, method_handles(methods[::-1]))
     return drawn
 

@@ -27,7 +27,7 @@ TABLES = (
     *("arena", "arena_over_datasets", "m20_ece", "m20_error"),
     *("optimism", "overview", "recommended", "when_fts_pays"),
 )
-FIGURES = ("forest", "critical_difference")
+FIGURES = ("forest", "mean_ranks")
 DATASET_MODEL_FIGURES = ("relation", "training")
 LOG_LOSS = "log_loss.csv.gz"
 RUN_FACTS = (

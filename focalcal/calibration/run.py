@@ -26,7 +26,6 @@ from focalcal.calibration.scores.diagnostics import (
     FitKey,
     ReducedPredictions,
     diagnose,
-    ece_curve,
     reduce_predictions,
 )
 from focalcal.calibration.scores.predictions import Predictions
@@ -48,7 +47,7 @@ class Calibration:
     surfaces: dict[str, Any]
     """`gammas` (g,), `temperatures` (t,) and each criterion on the validation split, float64 (g, t)."""
     diagnostics: dict[str, Any]
-    """On the test split: `diagnostics.diagnose` of all fits, and `curve`, ECE against temperature."""
+    """On the test split: `diagnostics.diagnose` of all fits."""
 
 
 def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
@@ -88,7 +87,6 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
         "run": dict(run),
         "bins": context.bins,
         **diagnose(reduced, evaluator.as_trained.losses, spec["resamples"]),
-        "curve": ece_curve(logits.test, context.temperatures, context.bins),
     }
     return Calibration(rows, record, surfaces, diagnostics)
 

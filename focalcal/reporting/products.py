@@ -189,7 +189,7 @@ def _product(kind: str, declared: Declaration, tables: Mapping[str, Product]) ->
     facts = dict(declared.facts)
     try:
         if "of" in facts:
-            facts |= {name: getattr(tables[facts["of"]], name) for name in SHARED_BY_VIEWS}
+            facts = {name: getattr(tables[facts["of"]], name) for name in SHARED_BY_VIEWS} | facts
         return Product(declared.name, kind, module, **facts)
     except KeyError:
         raise ValueError(f"{module}: {declared.name} shows {facts['of']!r}, which is no table") from None
@@ -202,7 +202,7 @@ def _table_named(name: str) -> Product:
 
 
 SHARED_BY_VIEWS = ("section", "inputs", "settings", "when", "scope")
-"""What a view has in common with its table."""
+"""What a view has in common with its table, unless it declares its own."""
 PRODUCTS = _products()
 """Everything, in the order of the report."""
 

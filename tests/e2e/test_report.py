@@ -88,7 +88,7 @@ def test_every_figure_can_be_seen(browser, report, width):
     )
     figures = "[...document.querySelectorAll('figure:not(.chart)')].map(f => f.id)"
     assert seen == sorted(browser.evaluate(figures))
-    assert {"figure-calibration_error", "figure-reliability-1", "figure-training-0"} <= set(seen)
+    assert {"figure-losses_compared", "figure-reliability-1", "figure-training-0"} <= set(seen)
 
 
 def test_a_choice_of_dataset_and_model_holds_for_every_figure(browser, report):
@@ -152,8 +152,8 @@ def test_failed_runs_are_in_plain_sight(browser, report):
 
 
 def test_figures_enlarge_by_keyboard(browser, report):
-    browser.open(address(report, "figures/calibration_error"), 1400)
-    browser.evaluate("document.querySelector('#figure-calibration_error .zoom').focus()")
+    browser.open(address(report, "figures/losses_compared"), 1400)
+    browser.evaluate("document.querySelector('#figure-losses_compared .zoom').focus()")
     browser.press("Enter", "Enter", "\r")
     browser.wait("document.getElementById('viewer').open")
     browser.wait("document.querySelector('#viewer img').offsetWidth > 500")
@@ -164,7 +164,7 @@ def test_figures_enlarge_by_keyboard(browser, report):
     assert browser.evaluate("document.querySelector('#viewer img').offsetWidth") > width
     browser.press("Escape", "Escape")
     browser.wait("!document.getElementById('viewer').open")
-    returned = "document.activeElement === document.querySelector('#figure-calibration_error .zoom')"
+    returned = "document.activeElement === document.querySelector('#figure-losses_compared .zoom')"
     assert browser.evaluate(returned), "closing gives the keyboard back to the figure"
 
 

@@ -1,4 +1,4 @@
-"""Test predictions reduced to what tables and figures need: reliability bins, ECE against T, comparisons."""
+"""Test predictions reduced to what tables and figures need: reliability bins and comparisons."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from focalcal.calibration.files.logits_io import Split
-from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.metrics import debiased_ece
 from focalcal.calibration.scores.binning import reliability_bins
 from focalcal.calibration.scores.predictions import Predictions
@@ -26,9 +24,6 @@ from focalcal.calibration.scores.resampling import (
     score_summands,
 )
 
-CURVE_POINTS = 97
-LEAST_CURVE = (0.25, 4.0)
-"""Temperatures that every curve spans, so that a narrow search is shown with its surroundings."""
 AGAINST = ("ts", "fts")
 """Methods that every other one is compared with."""
 DIGITS = 7
@@ -95,18 +90,6 @@ def diagnose(
             entry["debiased_ece"] = _rounded((fit.debiased_ece, *squares[method, criterion]))
         described.append(entry)
     return {"samples": len(as_trained), "fits": described, "comparisons": _comparisons(scores)}
-
-
-def curve_grid(searched: NDArray) -> NDArray[np.float64]:
-    """Return temperatures (CURVE_POINTS,), equally spaced by ratio, that span those searched (t,)."""
-    return np.geomspace(min(LEAST_CURVE[0], searched[0]), max(LEAST_CURVE[1], searched[-1]), CURVE_POINTS)
-
-
-def ece_curve(split: Split, searched: NDArray, bins: int) -> dict[str, list[float]]:
-    """Return the ECE of softmax(logits / T) and `temperatures`, which span those `searched` (t,)."""
-    temperatures = curve_grid(searched)
-    curve = Objective(split.logits, split.labels, bins).surfaces((0.0,), temperatures)["ece"][0]
-    return {"temperatures": _rounded(temperatures), "ece": _rounded(curve)}
 
 
 def _comparisons(scores: Mapping[FitKey, Resampled]) -> list[dict[str, Any]]:

@@ -1,13 +1,16 @@
 """Recovery over seeds: distance to known posteriors and human labels, sample size, calibration with Psi."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.reliability import SIDES
-from focalcal.reporting.figures.scores import by_dataset_model, panels_by_loss, points_by_method
+from focalcal.reporting.figures.scores import ScorePanel, by_dataset_model, draw_scores
 from focalcal.reporting.figures.style import (
+    COLUMNS,
     GREY,
     legend_below,
     message_figure,
@@ -19,55 +22,62 @@ from focalcal.reporting.figures.style import (
     setting_title,
 )
 from focalcal.reporting.products import figure, sweep_group
-from focalcal.reporting.records.measurements import RUN, rows_of_fits
+from focalcal.reporting.records.measurements import rows_of_fits
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.tables.recovery import CRITERIA, ECE, PARADIGMS, recovery_rows
+from focalcal.reporting.tables.recovery import CRITERIA, PREDICTIONS
 from focalcal.reporting.text import natural_order
-from focalcal.training.appearance import GAMMA, is_smoothed, loss_label, loss_order
+from focalcal.training.appearance import loss_label, loss_order
 
-COMPARED = (("none", ""), ("ts", "nll"), ("fts", "nll"), ("psi", ""))
-"""Predictions whose distance to a posterior is shown, with the criterion they were fitted by."""
+DISTANCES = ("fts", "ts", "psi", "none")
+"""Predictions whose distance to a posterior is shown, the last drawn on top."""
+SWEPT = ("none", "ts", "psi")
+"""Predictions whose distance is followed over training-set sizes."""
 
 
 @figure(
-    section="recovery",
+    of="recovery_posterior",
     order=20,
     heading="Distance to the true posterior",
     caption="Mean divergence KL(posterior || prediction) on test data by training loss. TS and FTS are "
-    "fitted by log-loss, Ψ uses the training gamma. Large points are means over n seeds, small ones single "
-    "seeds.",
-    inputs=("metrics",),
+    "fitted by log-loss, Ψ uses the training gamma. Points are means over n seeds, thick bars the {level} "
+    "interval of the mean.",
     when="posterior known",
 )
-def posterior_distance(sources: Sources) -> Figure:
+def posterior_distance(frame: pd.DataFrame) -> Figure:
     """Return the divergence from the true posterior by loss and prediction."""
-    return _distance_figure(sources, "kl_posterior", "KL from true posterior (nats)")
+    return _distance_figure(frame, "KL from true posterior (nats)")
 
 
 @figure(
-    section="recovery",
+    of="recovery_human",
     order=23,
     heading="Distance to human label distributions",
     caption="Mean divergence KL(human || prediction) on the test images by training loss. TS and FTS are "
-    "fitted by log-loss, Ψ uses the training gamma. Large points are means over n seeds, small ones single "
-    "seeds.",
-    inputs=("metrics",),
-    when="human labels",
+    "fitted by log-loss, Ψ uses the training gamma. Points are means over n seeds, thick bars the {level} "
+    "interval of the mean.",
 )
-def human_distance(sources: Sources) -> Figure:
+def human_distance(frame: pd.DataFrame) -> Figure:
     """Return the divergence from human label distributions by loss and prediction."""
-    return _distance_figure(sources, "kl_human", "KL from human labels (nats)")
+    return _distance_figure(frame, "KL from human labels (nats)")
 
 
-def _distance_figure(sources: Sources, metric: str, label: str) -> Figure:
-    rows = rows_of_fits(sources.metrics, COMPARED, metric)
-    if rows.empty:
-        return message_figure("No available run has a posterior to compare with.")
-    drawn, axes = panels_by_loss(rows, label, errorbar=None)
-    for axis, _ in axes:
-        plain_log(axis, "x")
-    legend_below(drawn, method_handles(method for method, _ in COMPARED))
+def _distance_figure(frame: pd.DataFrame, label: str) -> Figure:
+    methods = {prediction: method for method, prediction in PREDICTIONS.items()}
+    rows = frame.assign(method=frame["method"].map(methods))
+    found = [
+        ScorePanel(setting_title(name, here["kl_seeds"].dropna()), label, *_by_loss(here))
+        for name, here in by_dataset_model(rows).items()
+    ]
+    drawn = draw_scores(found, DISTANCES, COLUMNS, 3.7)
+    legend_below(drawn, method_handles(PREDICTIONS))
     return drawn
+
+
+def _by_loss(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield means and half-widths of the divergence, one row per loss and one column per method."""
+    by_method = {method: here.set_index("loss_id") for method, here in rows.groupby("method")}
+    for part in ("kl_mean", "kl_half_width"):
+        yield pd.DataFrame({method: here[part] for method, here in by_method.items()}).astype(float)
 
 
 @figure(
@@ -82,7 +92,7 @@ def _distance_figure(sources: Sources, metric: str, label: str) -> Figure:
 def sample_size(sources: Sources) -> Figure:
     """Return the divergence from the true posterior against the training-set size."""
     records = sources.data_records
-    rows = rows_of_fits(sources.metrics, [COMPARED[i] for i in (0, 1, 3)], "kl_posterior")
+    rows = rows_of_fits(sources.metrics, [(method, CRITERIA[method]) for method in SWEPT], "kl_posterior")
     rows = rows[rows["dataset"].isin(records)]
     rows = rows.assign(
         size=rows["dataset"].map(lambda dataset: records[dataset]["sizes"]["train"]),
@@ -99,7 +109,7 @@ def sample_size(sources: Sources) -> Figure:
     for axis, key in zip(axes, order, strict=True):
         _size_panel(axis, swept[key])
     axes[0].set_ylabel("KL from true posterior (nats)")
-    legend_below(drawn, method_handles(["none", "ts", "psi"]))
+    legend_below(drawn, method_handles(SWEPT))
     return drawn
 
 
@@ -138,42 +148,29 @@ def takeover(rows: pd.DataFrame) -> int | None:
 
 
 @figure(
-    section="recovery",
+    of="recovery_paradigms",
     order=22,
     heading="Calibration error with and without Ψ over seeds (C21 Figs 5 and 6)",
-    caption="ECE by training gamma without and with Ψ, one panel per dataset, model and paradigm of C21 "
-    "(Standard: as trained; TS_FL: temperature fitted by focal loss; LS: label smoothing). Large points "
-    "are medians over n seeds, bars join the quartiles, small points are single seeds.",
-    inputs=("metrics",),
+    caption="ECE by training loss without and with Ψ, one panel per dataset, model and paradigm of C21 "
+    "(Standard: as trained; TS_FL: temperature fitted by focal loss; LS: label smoothing). Points are means "
+    "over n seeds, thick bars the {level} interval of the mean.",
 )
-def paradigms(sources: Sources) -> Figure:
-    """Return the ECE with and without Psi by training gamma."""
-    found = {}
-    for dataset_model, here in by_dataset_model(recovery_rows(sources.metrics)).items():
-        for paradigm, methods in PARADIGMS.items():
-            rows = _paradigm_rows(here[here["loss"].map(is_smoothed) == (paradigm == "LS")], methods)
-            # At gamma 0 both sides are the same.
-            if rows["gamma"].any():
-                found[dataset_model, paradigm] = rows
+def paradigms(frame: pd.DataFrame) -> Figure | None:
+    """Return the ECE with and without Psi by loss; None if no loss has one known gamma above 0."""
+    # At gamma 0 both sides are the same.
+    rows = frame[(frame["gamma_value"] > 0) & frame["ece_psi_mean"].notna() & frame["ece_raw_mean"].notna()]
+    found, ece = [], METRICS["ece"]
+    for name, here in by_dataset_model(rows).items():
+        for paradigm, both in here.groupby("paradigm", sort=False):
+            raw, psi = (both.set_index("loss_id").filter(regex=f"^ece_{side}_") for side in ("raw", "psi"))
+            parts = (
+                ece.factor * pd.DataFrame({"none": raw[f"ece_raw_{part}"], "psi": psi[f"ece_psi_{part}"]})
+                for part in ("mean", "half_width")
+            )
+            title = f"{setting_title(name, both['ece_raw_seeds'])}\n{paradigm}"
+            found.append(ScorePanel(title, f"test {ece.inline}", *parts))
     if not found:
-        return message_figure("No available run was trained with focal loss of one known gamma above 0.")
-    drawn, axes = panels(len(found), width=3.0, height=2.6)
-    for axis, ((dataset_model, paradigm), rows) in zip(axes, found.items(), strict=True):
-        named = rows.assign(gamma=rows["gamma"].map("{:g}".format))
-        points_by_method(axis, named, x="gamma", estimator="median", errorbar=("pi", 50))
-        seeds = rows.groupby(["gamma", "method"]).size()
-        axis.set_title(f"{setting_title(dataset_model, seeds)}\n{paradigm}")
-        axis.set(xlabel=f"training {GAMMA}", ylabel=f"test {METRICS['ece'].inline}")
-        axis.set_ylim(bottom=-0.02 * rows["value"].max())
+        return None
+    drawn = draw_scores(found, tuple(SIDES.values()), COLUMNS, 3.0)
     legend_below(drawn, {side: method_handle(method) for side, method in SIDES.items()})
     return drawn
-
-
-def _paradigm_rows(metrics: pd.DataFrame, methods: tuple[str, str]) -> pd.DataFrame:
-    """Return the ECE (%) of one paradigm by training gamma, ascending, as methods `none` and `psi`."""
-    before, after = (rows_of_fits(metrics, [(method, CRITERIA[method])], ECE) for method in methods)
-    # Psi has the training gamma as its parameter.
-    before = before.drop(columns="gamma").merge(after[[*RUN, "gamma"]], on=RUN)
-    sides = zip((before, after), SIDES.values(), strict=True)
-    rows = pd.concat([here.assign(method=side) for here, side in sides]).sort_values("gamma")
-    return rows.assign(value=METRICS["ece"].factor * rows["value"])

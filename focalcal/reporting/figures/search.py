@@ -1,34 +1,27 @@
-"""Figures of the search for temperature and gamma: ECE against T, best score and best T by gamma."""
+"""Figures of the search for temperature and gamma: best score and best T by gamma."""
 
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.style import (
-    BLACK,
-    GREY,
     legend_below,
     message_figure,
     method_handle,
     method_style,
     panels,
-    plain_log,
     setting_title,
     styles_of_losses,
 )
 from focalcal.reporting.products import figure
-from focalcal.reporting.records.measurements import chosen_fits, rows_of_fits
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.text import MINUS
 from focalcal.training.appearance import GAMMA, Style, loss_label, loss_order
 
-LEAST_SHOWN_TEMPERATURE = 0.1
-"""Below it predictions are nearly one-hot and every curve is flat."""
 DENSE = 1
 """Most gammas of a grid are at most this."""
 SEARCHED = ("ts", "fts")
@@ -71,51 +64,6 @@ def fit_line(gammas: NDArray, temperatures: NDArray) -> tuple[float, float, floa
     slope, intercept = np.polyfit(gammas, temperatures, 1)
     residual, spread = np.var(temperatures - (intercept + slope * gammas)), np.var(temperatures)
     return float(intercept), float(slope), float(1 - residual / spread) if spread > 0 else 1.0
-
-
-@figure(
-    section="fits",
-    order=20,
-    heading="Calibration error against temperature",
-    caption="Test ECE of the logits divided by T, mean over n seeds. A marker is temperature scaling: the T "
-    "selected on validation data and the test ECE it gives, both means over seeds.",
-    inputs=("runs", "metrics", "diagnostics"),
-    scope="dataset and model",
-    settings=("criterion",),
-)
-def temperature(sources: Sources) -> Figure | None:
-    """Return test ECE against T by loss."""
-    curves: dict[str, list[list[float]]] = {}
-    for record in sources.diagnostics:
-        grid = np.array(record["curve"]["temperatures"])
-        curves.setdefault(record["run"]["loss"], []).append(record["curve"]["ece"])
-    if not curves:
-        return None
-    scaled = _choices(sources, ("ts",), "ece").groupby("loss")[["temperature", "value"]].mean()
-    styles = styles_of_losses(curves)
-    drawn, (axis,) = panels(1, width=6.4, height=3.6)
-    least_shown = max(grid[0], LEAST_SHOWN_TEMPERATURE)
-    for loss, style in styles.items():
-        mean = np.mean(curves[loss], axis=0) * 100
-        axis.plot(grid, mean, color=style.color, linestyle=style.line, label=loss_label(loss))
-        if loss in scaled.index:
-            selected, score = scaled.loc[loss]
-            least_shown = min(least_shown, selected)
-            look = style.options(markersize=8, markeredgecolor="white")
-            axis.plot(selected, score * 100, **look)
-    axis.axvline(1, color=BLACK, linewidth=0.8, linestyle=":")
-    place = {"transform": axis.get_xaxis_transform(), "va": "top", "fontsize": 8, "color": GREY}
-    axis.text(1.02, 0.99, METHODS["none"].label, **place)
-    axis.set(
-        title=setting_title(sources.dataset_model, map(len, curves.values())),
-        xlabel="temperature T",
-        ylabel=f"test {METRICS['ece'].inline}",
-        xlim=(least_shown / 1.1, grid[-1] * 1.1),
-    )
-    plain_log(axis, "x")
-    plain_log(axis, "y")
-    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    return drawn
 
 
 @figure(
@@ -220,15 +168,6 @@ def _best_temperatures(axis: Axes, search: Search, style: Style, name: str) -> N
     spread = best.std(axis=0, ddof=1)[inside] if len(best) > 1 else None
     look = style.options(linestyle="", capsize=2, label=label)
     axis.errorbar(gammas[inside], mean[inside], yerr=spread, **look)
-
-
-def _choices(sources: Sources, methods: tuple[str, ...], metric: str) -> pd.DataFrame:
-    """Return the test rows of these methods' chosen fits, for this dataset and model."""
-    dataset, model = sources.dataset_model.split("/")
-    metrics = sources.metrics
-    here = metrics[(metrics["dataset"] == dataset) & (metrics["model"] == model)]
-    fits = [fit for fit in chosen_fits(here, sources.criterion) if fit[0] in methods]
-    return rows_of_fits(here, fits, metric)
 
 
 def _no_search(sources: Sources) -> Figure:

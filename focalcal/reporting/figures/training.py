@@ -38,7 +38,6 @@ GROUPS = {
 """Samples whose means M20 Fig. 1 compares, by the suffix of their column in history.csv."""
 SPLIT_NAMES = {"train": "training data", "val": "validation data", "test": "test data"}
 NOT_TRAINED = "No available run was trained here."
-FAINT = "#C8C8C8"
 STEEP_START = 0.1
 """Share of the epochs whose values may lie outside the panel: they would hide how the losses differ later."""
 
@@ -114,39 +113,6 @@ def overfitting(sources: Sources) -> Figure:
     drawn.suptitle(_title(sources, runs, loss_label(loss)))
     handles, names = axes[0].get_legend_handles_labels()
     drawn.legend(handles, names, loc="outside lower center", ncols=len(names))
-    return drawn
-
-
-@figure(
-    section="training",
-    order=42,
-    heading="Error by epoch (M20 Fig. 1c for each loss)",
-    caption="Error on training and held-out data, one panel per loss; held-out errors of the other losses in "
-    "grey. Means over n seeds; the first epochs can lie above the panels. Errors on training data are "
-    "running averages: each sample is predicted once per epoch while the weights change, augmented and in "
-    "training mode.",
-    inputs=("runs", "histories"),
-    scope="dataset and model",
-    when="trained",
-)
-def training_errors(sources: Sources) -> Figure:
-    """Return the errors of one dataset and model by epoch, one panel per loss."""
-    runs = read_histories(sources)
-    if runs is None:
-        return message_figure(NOT_TRAINED)
-    split, styles = held_out(runs), styles_of_losses(runs["loss"])
-    held, trained = (100 * means_by_epoch(runs, f"{part}_error") for part in (split, "train"))
-    top = 1.05 * held[held.index > STEEP_START * held.index.max()].max().max() or 1
-    drawn, axes = panels(len(styles), width=2.6, height=2.1, sharey=True)
-    for axis, (loss, style) in zip(axes, styles.items(), strict=True):
-        for other in held:
-            axis.plot(held[other].dropna(), color=FAINT, linewidth=0.7)
-        epoch_line(axis, trained[loss], Style(style.color, "", ":"))
-        epoch_line(axis, held[loss], Style(style.color, ""))
-        axis.set(title=loss_label(loss), ylim=(0, top))
-    for axis in axes[::3]:
-        axis.set_ylabel(METRICS["error"].inline)
-    drawn.suptitle(_title(sources, runs, f"solid {SPLIT_NAMES[split]}, dotted {SPLIT_NAMES['train']}"))
     return drawn
 
 

@@ -117,31 +117,10 @@ def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
     return [(method, found[method]) for method in METHODS if method in found]
 
 
-def shown_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
-    """Return the chosen fits of the methods that overviews show and that apply to every model."""
-    return [
-        (method, chosen)
-        for method, chosen in chosen_fits(frame, criterion)
-        if METHODS[method].shown and not METHODS[method].needs_training_gamma
-    ]
-
-
 def rows_of_fits(frame: pd.DataFrame, fits: Iterable[tuple[str, str]], metric: str) -> pd.DataFrame:
     """Return the test rows of one metric and these (method, criterion) pairs."""
     rows = frame[(frame["split"] == "test") & (frame["metric"] == metric)]
     return rows[pd.MultiIndex.from_frame(rows[FIT]).isin(list(fits))]
-
-
-def optimism_by_run(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the score of each fit on the validation data it was fitted on, and on test data.
-
-    One row per run, method and criterion: the score is the criterion's own metric, and optimism is test minus
-    validation (positive: the fit looked better than it is).
-    """
-    rows = frame[(frame["criterion"] == frame["metric"]) & frame["split"].isin(["val", "test"])]
-    scores = rows.pivot_table(index=[*RUN, "method", "criterion"], columns="split", values="value")
-    scores = scores.reindex(columns=["val", "test"]).dropna().rename(columns={"val": "validation"})
-    return scores.assign(optimism=scores["test"] - scores["validation"]).reset_index()
 
 
 def _first_row(rows: pd.DataFrame) -> str:

@@ -1,8 +1,10 @@
 """Selection optimism: scores of chosen fits on the data they were chosen on, and on test data."""
 
+import pandas as pd
+
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import optimism_by_run
+from focalcal.reporting.records.measurements import RUN
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import finer_column, number_column
 from focalcal.reporting.tables.table import Column, Table
@@ -51,3 +53,15 @@ def optimism(sources: Sources) -> Table | None:
         ),
         notes=(OPTIMISM_NOTE,),
     )
+
+
+def optimism_by_run(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the score of each fit on the validation data it was fitted on, and on test data.
+
+    One row per run, method and criterion: the score is the criterion's own metric, and optimism is test minus
+    validation (positive: the fit looked better than it is).
+    """
+    rows = frame[(frame["criterion"] == frame["metric"]) & frame["split"].isin(["val", "test"])]
+    scores = rows.pivot_table(index=[*RUN, "method", "criterion"], columns="split", values="value")
+    scores = scores.reindex(columns=["val", "test"]).dropna().rename(columns={"val": "validation"})
+    return scores.assign(optimism=scores["test"] - scores["validation"]).reset_index()

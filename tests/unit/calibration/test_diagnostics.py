@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from focalcal.calibration import metrics
 from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.calibration.run import calibrate
-from focalcal.calibration.scores import diagnostics
 
 SPEC = {
     "run": {"dataset": "d", "model": "m", "loss": "focal-2", "seed": 1, "gamma": 2.0},
@@ -124,16 +122,3 @@ def test_each_fit_is_predicted_once_on_each_split(logits, monkeypatch):
     monkeypatch.setattr(FocalMap, "predict_log_proba", count)
     calibrate(logits, SPEC | {"methods": ["none", "ts", "fts", "psi"]})
     assert len(predicted) == len(set(predicted))
-
-
-def test_curve_is_the_ece_of_scaled_logits(logits, found):
-    temperature, value = found["curve"]["temperatures"][40], found["curve"]["ece"][40]
-    scaled = np.exp(logits.test.logits / temperature)
-    probs = scaled / scaled.sum(axis=1, keepdims=True)
-    assert value == pytest.approx(metrics.ece(probs, logits.test.labels, 15), abs=1e-6)
-
-
-def test_curve_spans_what_was_searched_and_its_surroundings():
-    wide, narrow = diagnostics.curve_grid(np.array([0.01, 5.0])), diagnostics.curve_grid(np.array([1.3]))
-    assert (wide[0], wide[-1]) == pytest.approx((0.01, 5.0))
-    assert (narrow[0], narrow[-1]) == pytest.approx((0.25, 4.0))

@@ -8,7 +8,7 @@ from tests.project import ROOT
 
 NOT_NEEDED = (
     "PIL", "altair", "annotated_types", "filelock", "flint", "jinja2", "jsonschema", "matplotlib", "mpltern",
-    "pandas", "probmetrics", "pyarrow", "pydantic", "rich", "safetensors", "seaborn", "snakemake", "timm",
+    "pandas", "probmetrics", "pyarrow", "pydantic", "rich", "safetensors", "snakemake", "timm",
     "torch", "torchvision", "tqdm", "yaml",
 )  # fmt: skip
 """Packages of requirements.txt that `pip install .` does not install, by the names of their modules."""

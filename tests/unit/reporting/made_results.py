@@ -204,16 +204,11 @@ class MadeResults:
             "confidence": [float(v) if ok else None for v, ok in zip(middles, known, strict=True)],
             "accuracy": [float(v) if ok else None for v, ok in zip(accuracy, known, strict=True)],
         }
-        grid_temperatures = np.geomspace(0.25, 4, 9)
         return {
             "run": run,
             "bins": BINS,
             "samples": int(count.sum()),
             "fits": [{**fit, **bins, "debiased_ece": [0.02, 0.0004, 0.0001]} for fit in fits],
-            "curve": {
-                "temperatures": grid_temperatures.tolist(),
-                "ece": self.rng.uniform(0.01, 0.3, 9).tolist(),
-            },
             "comparisons": [self._comparison(*names) for names in COMPARISONS],
         }
 

@@ -322,13 +322,3 @@ def test_the_explorer_has_every_metric_as_a_choice(tmp_path):
         ("TS", "log-loss", "0.4", "2"),
         ("FTS", "log-loss", "0.3", "3"),
     ]
-
-
-def test_calibrators_are_compared_with_ts_by_both_scores(tmp_path):
-    found = {
-        row["Calibrator"]: (float(row["Log-loss"]), float(row["ECE"]))
-        for row in chart_rows(chart_of_scores("ece_against_log_loss", tmp_path))
-    }
-    assert found["FTS"] == pytest.approx((-0.1, 1))
-    assert found["as trained"] == pytest.approx((0.1, 3))
-    assert chart_of_scores("ece_against_log_loss", tmp_path, SCORES.replace(",ts,", ",fts-line,")) is None

@@ -7,7 +7,6 @@ import pytest
 
 from focalcal.reporting.figures import (
     gradients,
-    ranking,
     reliability,
     scores,
     search,
@@ -16,7 +15,6 @@ from focalcal.reporting.figures import (
     training,
 )
 from focalcal.reporting.records.sources import Sources
-from tests.unit.reporting.made_sources import compared, effects_frame
 
 SETTINGS = {
     "metric": "ece",
@@ -24,7 +22,6 @@ SETTINGS = {
     "confidence": 0.95,
     "reliability_methods": ["none", "ts", "psi"],
 }
-COLUMNS = ["loss", "seed", "method", "criterion", "gamma", "temperature", "split", "metric", "value"]
 
 
 def png(figure):
@@ -32,10 +29,6 @@ def png(figure):
     target = io.BytesIO()
     figure.savefig(target, format="png")
     return target.getvalue()
-
-
-def metric_rows(*rows, dataset="d"):
-    return pd.DataFrame(list(rows), columns=COLUMNS).assign(dataset=dataset, model="m")
 
 
 def sources_of(tmp_path, **cache):
@@ -54,87 +47,43 @@ def draw(function, sources):
     return figure
 
 
-def score_rows(spread=0.01):
-    """Return two seeds of two losses as trained, and after TS and FTS chosen by two criteria."""
-    rows = []
-    for number, loss in enumerate(("focal-3", "ce")):
-        for seed, shift in (("1", -spread), ("2", spread)):
-            base = 0.1 * (number + 1) + shift
-            rows += [
-                (loss, seed, "none", "", 0.0, 1.0, "test", "ece", base),
-                (loss, seed, "none", "", 0.0, 1.0, "test", "error", 0.3 + shift),
-                (loss, seed, "ts", "ece", 0.0, 1.5, "test", "ece", base / 2),
-                (loss, seed, "ts", "nll", 0.0, 1.5, "test", "ece", 0.9),
-                (loss, seed, "fts", "ece", 1.0, 1.5, "test", "ece", base / 4),
-                (loss, seed, "fts-line", "ece", 1.0, 1.5, "test", "ece", 0.9),
-                (loss, seed, "psi", "", 3.0, 1.0, "test", "ece", 0.9),
-            ]
-    return metric_rows(*rows)
+def overview_rows(*losses, model="m"):
+    """Return rows of the table `overview`: two seeds, as trained, after TS and after FTS."""
+    names = ("none", "ts", "fts")
+    scores = {
+        f"{metric}_{name}_mean": (3 - i) / 10 for metric in ("nll", "ece") for i, name in enumerate(names)
+    }
+    spreads = {key.replace("mean", "std"): 0.05 for key in scores}
+    seeds = {key.replace("mean", "seeds"): 2 for key in scores}
+    return [{"dataset": "d", "model": model, "loss": loss, **scores, **spreads, **seeds} for loss in losses]
 
 
-def test_calibration_error_shows_means_and_deviations(tmp_path):
-    (axis,) = draw(scores.calibration_error, sources_of(tmp_path, metrics=score_rows())).axes
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["Cross-entropy", "Focal γ = 3"]  # noqa: RUF001
-    assert axis.get_title("left") == "d · m, n = 2"
-    drawn = {line.get_color(): line for line in axis.lines if line.get_marker() in {"o", "s", "D"}}
-    assert set(drawn) == {style.method_style(method).color for method in ("none", "ts", "fts")}
-    raw = drawn[style.method_style("none").color]
-    np.testing.assert_allclose(raw.get_xdata(), [20, 10])
-    # The sample standard deviation of two values is their distance over sqrt(2).
-    expected = [20 - np.sqrt(2), 20 + np.sqrt(2)]
-    assert any(np.allclose(_ends(line), expected) for line in axis.lines)
+def test_losses_are_compared_before_and_after_calibration():
+    frame = pd.DataFrame(overview_rows("ce", "focal-3") + overview_rows("ce", model="alone"))
+    figure = draw(scores.losses_compared, frame)
+    nll, ece = figure.axes
+    assert [axis.get_title("left") for axis in (nll, ece)] == ["d · m, n = 2", ""]
+    assert (nll.get_xlabel(), ece.get_xlabel()) == ("test log-loss", "test ECE (%)")
+    assert [label.get_text() for label in nll.get_yticklabels()] == ["Cross-entropy", "Focal γ = 3"]  # noqa: RUF001
+    assert {line.get_marker(): list(line.get_xdata()) for line in ece.lines} == {
+        style.method_style(method).marker: pytest.approx([value] * 2)
+        for method, value in (("none", 30), ("ts", 20), ("fts", 10))
+    }
+    # A thick line from the mean less its standard deviation to the mean plus it.
+    ends = [path.vertices[:, 0] for lines in ece.collections for path in lines.get_paths()]
+    assert any(np.allclose(found, [25, 35]) for found in ends)
+    assert [text.get_text() for text in figure.legends[0].texts] == ["as trained", "TS", "FTS"]
+    assert scores.losses_compared(frame[frame["model"] == "alone"]) is None
 
 
-def _ends(line):
-    values = np.asarray(line.get_xdata(), float)
-    return np.array([np.nanmin(values), np.nanmax(values)]) if len(values) else np.array([np.nan, np.nan])
-
-
-def test_published_values_stand_at_their_loss_and_method(tmp_path):
-    published = {("K24", "d", "m", "focal-3", "ts", "ece", "ece"): {"value": 0.07}}
-    figure = draw(scores.calibration_error, sources_of(tmp_path, metrics=score_rows(), published=published))
-    (star,) = [line for line in figure.axes[0].lines if line.get_marker() == "*"]
-    np.testing.assert_allclose(star.get_xydata(), [[7.0, 1.0]])
-    assert [text.get_text() for text in figure.legends[0].texts] == [
-        "as trained",
-        "TS",
-        "FTS",
-        "K24, printed",
-    ]
-
-
-def test_optimism_is_the_test_score_less_the_validation_score(tmp_path):
-    rows = [
-        ("ce", str(seed), method, "ece", 0.0, 1.0, split, "ece", value)
-        for seed, method, val, test in ((1, "ts", 0.02, 0.03), (2, "ts", 0.01, 0.04), (1, "fts", 0.01, 0.005))
-        for split, value in (("val", val), ("test", test))
-    ]
-    (axis,) = draw(scores.selection_optimism, sources_of(tmp_path, metrics=metric_rows(*rows))).axes
-    means = {line.get_marker(): line.get_xdata() for line in axis.lines if line.get_marker() in {"s", "D"}}
-    np.testing.assert_allclose(means["s"], [2])
-    np.testing.assert_allclose(means["D"], [-0.5])
-    # The sample standard deviation of 1 and 3 is sqrt(2).
-    expected = [2 - np.sqrt(2), 2 + np.sqrt(2)]
-    assert any(np.allclose(_ends(line), expected) for line in axis.lines)
-    assert axis.get_xlabel() == "ECE, test − validation (points)"  # noqa: RUF001
-    assert axis.get_title("left") == "fitted by ECE, 2 runs"
-
-
-def test_critical_difference_ranks_calibrators_over_datasets(tmp_path):
-    rows = []
-    for dataset in "de":
-        for method, size in (("fts", -0.1), ("none", 0.3), *([("vs", -0.3)] if dataset == "d" else [])):
-            rows.append(compared("m", size, 0.01, method=method, dataset=dataset))
-    frame = effects_frame(rows, imported="")
-    figure = draw(ranking.critical_difference, sources_of(tmp_path, effects=frame))
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts[0] == "2 datasets"
-    assert texts[1].startswith("average rank by test log-loss, 1 is best; ")
-    assert {"FTS (1.00)", "TS (2.00)", "as trained (3.00)"} <= set(texts)
-    assert texts[-1] == "Not ranked, since not every network has it: VS"
-    one = effects_frame([row for row in rows if row["dataset"] == "d"], imported="")
-    figure = draw(ranking.critical_difference, sources_of(tmp_path, effects=one))
-    assert "Too little to rank" in figure.axes[0].texts[0].get_text()
+def test_mean_ranks_have_a_panel_per_family():
+    rows = [("A", "ts", 2.0), ("A", "sms", 1.0), ("B", "ts", 1.5), ("B", "sms", 1.5)]
+    frame = pd.DataFrame(rows, columns=["family", "method", "rank_mean"]).assign(datasets_count=22)
+    first, second = draw(scores.mean_ranks, frame).axes
+    assert (first.get_title("left"), second.get_title("left")) == ("A", "B")
+    assert first.get_xlabel() == "mean rank, 22 datasets"
+    assert [label.get_text() for label in first.get_yticklabels()] == ["SMS", "TS"]
+    assert [tuple(line.get_xydata()[0]) for line in first.lines] == [(2.0, 1), (1.0, 0)]
 
 
 BINS = {"count": [40, 120], "confidence": [0.4, 0.8], "accuracy": [0.0, 0.5]}
@@ -168,8 +117,7 @@ def test_band_counts_the_samples_of_one_run():
 
 def diagnostics_of(loss, gamma, methods):
     entries = [{"method": method, **BINS} for method in methods]
-    curve = {"temperatures": [0.5, 1.0, 2.0], "ece": [0.3, 0.2, 0.1]}
-    return run_of(loss), {"run": {"loss": loss, "gamma": gamma}, "reliability": entries, "curve": curve}
+    return run_of(loss), {"run": {"loss": loss, "gamma": gamma}, "reliability": entries}
 
 
 def test_reliability_draws_each_calibrator_that_applies_and_changes_something(tmp_path):
@@ -194,18 +142,6 @@ def test_reliability_draws_each_calibrator_that_applies_and_changes_something(tm
     assert [text.get_text() for text in figure.legends[0].texts] == ["as trained", "Ψ"]
 
 
-def test_temperature_marks_what_scaling_chose(tmp_path):
-    rows = [
-        ("ce", str(s), "ts", "ece", 0.0, t, "test", "ece", v) for s, t, v in ((1, 1.2, 0.1), (2, 1.6, 0.2))
-    ]
-    other = metric_rows(("ce", "1", "ts", "ece", 0.0, 9.0, "test", "ece", 0.9), dataset="e")
-    metrics = pd.concat([metric_rows(*rows), other])
-    records = [diagnostics_of("ce", 0.0, ["none"])]
-    (axis,) = draw(search.temperature, sources_of(tmp_path, metrics=metrics, diagnostics=records)).axes
-    (marker,) = [line for line in axis.lines if line.get_marker() != "None"]
-    np.testing.assert_allclose(marker.get_xydata(), [[1.4, 15]])
-
-
 def test_lines_are_exact_through_exact_points():
     gammas = np.array([-0.5, 0.0, 1.0, 5.0])
     line = search.fit_line(gammas, 1.2 + 0.4 * gammas)
@@ -228,12 +164,7 @@ def searched(tmp_path):
         folder.mkdir(parents=True)
         arrays = {"gammas": [1.0, 0.0], "temperatures": [0.5, 1.0, 2.0], "ece": surface}
         np.savez(folder / "surfaces.npz", **arrays)
-    metrics = metric_rows(
-        *(("ce", seed, "ts", "ece", 0.0, 2.0, "test", "ece", 0.1) for seed in ("1", "2")),
-        *(("ce", seed, "fts", "ece", 1.0, 1.0, "test", "ece", 0.1) for seed in ("1", "2")),
-        ("ce", "1", "fts", "nll", 1.0, 0.5, "test", "ece", 0.1),
-    )
-    return sources_of(tmp_path, runs=runs, metrics=metrics)
+    return sources_of(tmp_path, runs=runs)
 
 
 def test_the_profile_is_the_lowest_score_over_temperatures(searched):
@@ -291,7 +222,7 @@ def test_training_shows_means_over_seeds(tmp_path):
     assert [text.get_text() for text in figure.axes[-1].get_legend().texts] == ["Cross-entropy"]
 
 
-@pytest.mark.parametrize("function", [training.training, training.overfitting, training.training_errors])
+@pytest.mark.parametrize("function", [training.training, training.overfitting])
 def test_lines_connect_the_epochs_that_were_evaluated(function, tmp_path):
     """One loss in every epoch, one in every second: both lines are whole, on test data."""
     runs = [
@@ -353,19 +284,6 @@ def test_snapshots_have_a_line_for_each_epoch_that_all_runs_kept(tmp_path):
 def test_figures_without_runs_say_so(function, words, tmp_path):
     figure = draw(function, sources_of(tmp_path, diagnostics=[]))
     assert words in figure.axes[0].texts[0].get_text()
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        scores.calibration_error,
-        scores.calibration_against_accuracy,
-        scores.selection_optimism,
-        search.temperature,
-    ],
-)
-def test_nothing_to_draw_is_none(function, tmp_path):
-    assert function(sources_of(tmp_path, metrics=score_rows()[:0], diagnostics=[])) is None
 
 
 @pytest.fixture

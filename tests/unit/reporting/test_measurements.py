@@ -8,7 +8,6 @@ from focalcal.reporting.records.measurements import (
     chosen_fits,
     load_metrics,
     rows_of_fits,
-    shown_fits,
     summarise,
 )
 
@@ -118,11 +117,6 @@ def test_a_method_is_represented_by_its_fit_of_the_criterion_or_its_only_one():
     )
     # FTS has two fits, of which none is by ECE.
     assert chosen_fits(frame, "ece") == [("none", ""), ("ts", "ece"), ("fts-continuous", "nll")]
-
-
-def test_overviews_show_what_applies_to_every_model():
-    frame = fits_frame(("psi", ""), ("fts-line", "ece"), ("fts", "ece"), ("none", ""))
-    assert shown_fits(frame, "ece") == [("none", ""), ("fts", "ece")]
 
 
 def test_rows_of_fits_keep_their_columns_where_there_are_none():

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.common.errors import UserError
 from focalcal.reporting.figures import curves, recovery
 from focalcal.reporting.figures.style import house_style
@@ -14,7 +13,7 @@ from focalcal.reporting.records.sources import Sources
 from tests.unit.reporting.recovery_project import SIZES, collect_project, write_project
 
 LOSSES = ["ce", "focal-1", "focal-5", "focal-1+ls-0.1", "flsd-53"]
-SETTINGS = {"metric": "ece", "criterion": "ece"}
+SETTINGS = {"metric": "ece", "criterion": "ece", "confidence": 0.95}
 DECLARED = {product.name: product for product in PRODUCTS if product.kind == "figure"}
 
 
@@ -109,25 +108,18 @@ def test_reliability_has_a_row_per_paradigm_and_a_column_per_gamma(results):
     )
 
 
-def test_medians_and_quartiles_over_seeds(tmp_path):
-    rows = [
-        ("d", "m", "focal-2", seed, method, "", 2.0, 1.0, split, metric, value * scale)
-        for seed, value in enumerate((0.1, 0.2, 0.3, 0.4, 0.9))
-        for method, scale in (("none", 1.0), ("psi", 0.5))
-        # Neither validation data nor the ECE that a calibrated model would have belongs to the figure.
-        for split, metric in (("test", "ece_10"), ("val", "ece_10"), ("test", "ece_perfect"))
-    ]
-    # Cross-entropy alone has nothing to compare: Psi is the identity.
-    rows += [("d", "other", "ce", 1, m, "", 0.0, 1.0, "test", "ece_10", 0.1) for m in ("none", "psi")]
-    metrics = pd.DataFrame(rows, columns=list(COLUMNS))
-    with house_style():
-        (axis,) = recovery.paradigms(Sources(tmp_path, SETTINGS, cache={"metrics": metrics})).axes
-    assert axis.get_title("left") == "d · m, n = 5\nStandard"
-    medians = {line.get_marker(): line.get_ydata() for line in axis.lines if line.get_marker() in {"o", "^"}}
-    np.testing.assert_allclose(medians["o"], [30])
-    np.testing.assert_allclose(medians["^"], [15])
-    ends = [sorted(line.get_ydata()) for line in axis.lines if len(line.get_ydata()) == 2]
-    np.testing.assert_allclose(sorted(ends), [[10, 20], [20, 40]])
+def test_calibration_with_psi_has_a_panel_per_paradigm(results):
+    figure = draw(results, "paradigms")
+    names = [name for name in titles(figure) if name.startswith("gauss-3 · ")]
+    assert names == [f"gauss-3 · mlp, n = 2\n{paradigm}" for paradigm in ("Standard", "TS_FL", "LS")]
+    axis = figure.axes[titles(figure).index(names[0])]
+    # For cross-entropy Psi is the identity.
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["Focal γ = 1", "Focal γ = 5"]  # noqa: RUF001
+    sides = {line.get_marker(): line.get_xdata() for line in axis.lines}
+    for method in ("none", "psi"):
+        expected = [100 * mean_score(results, loss, method, "ece_10") for loss in ("focal-1", "focal-5")]
+        np.testing.assert_allclose(sides[METHODS[method].marker], expected)
+    assert [text.get_text() for text in figure.legends[0].texts] == ["without Ψ", "with Ψ"]
 
 
 def test_the_sweep_joins_sizes_of_one_base(results):
