@@ -20,7 +20,7 @@ from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.fitting.objective import Objective
 
 Split = tuple[NDArray[np.float64], NDArray[np.int64]]
-METHOD_IDS = ["none", "ts", "ts-prior", "fts-continuous", "fts-prior", "two-ts", "ets", "svs", "sms"]
+METHOD_IDS = ["none", "ts", "ts-prior", "fts", "fts-prior", "two-ts", "ets", "svs", "sms"]
 METHOD_IDS += ["dirichlet", "isotonic", "fts-svs", "svs-cv", "sms-cv", "fms"]
 
 
@@ -80,8 +80,7 @@ def fitted_loss(method: str, val: Split, test: Split) -> tuple[float, float]:
     """Return a calibrator's test log-loss, infinite without a fit, and the processor seconds of its fit."""
     begin = time.process_time()
     try:
-        settings = {"gammas": (-0.95, 10.0), "temperatures": np.geomspace(0.01, 100, 9)}
-        calibrator = calibrator_class(method)(**settings if method == "fts-continuous" else {})
+        calibrator = calibrator_class(method)()
         calibrator.fit_objective(Objective(*val), scored=False)
     except FloatingPointError:
         return np.inf, time.process_time() - begin

@@ -11,6 +11,7 @@ calibration job fills in those constructor arguments that are fields of `Context
 
 import importlib
 import inspect
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
@@ -20,14 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import METHODS, calibrator
 from focalcal.calibration.conventions import EstimatorConventions
+from focalcal.calibration.fitting.continuous import best_focal_map, best_temperature
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import (
     K24_GAMMAS,
-    SEARCHES,
     Fit,
     checked_temperatures,
     focal_loss_search,
     grid_search,
+    line_search,
 )
 from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
 from focalcal.calibration.scores.predictions import checked_labels
@@ -37,6 +39,11 @@ IDENTITY = {"gamma": 0.0, "temperature": 1.0}
 """Parameters of the focal map that leave the softmax of the logits as it is."""
 AS_TRAINED = {"method": "none", "criterion": None, "parameters": IDENTITY}
 """Record of the model as it is, which `load_calibrator` restores."""
+SIDES = {"low": "smallest", "high": "largest"}
+
+
+class BoundaryWarning(UserWarning):
+    """A fitted gamma or temperature is at the boundary of what is searched."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class Calibrator(EstimatorConventions):
     score_ : float or None
         The criterion on the data fitted to; None where nothing is minimised.
     boundaries_ : dict
-        "low" or "high" for each parameter that stopped at the boundary of its grid.
+        "low" or "high" for each parameter that stopped at the boundary of what is searched.
     classes_, n_features_in_ : array (k,), int
         0..k-1 and k, after `fit`; a loaded calibrator does not have them.
 
@@ -109,8 +116,16 @@ class Calibrator(EstimatorConventions):
         }
 
     def fit(self, logits: ArrayLike, labels: ArrayLike) -> Self:
-        """Return this calibrator, fitted to finite validation logits (n, k) and labels 0..k-1 (n,)."""
-        return self.fit_objective(Objective(logits, labels, self.bins, self.adaece))
+        """Return this calibrator, fitted to finite validation logits (n, k) and labels 0..k-1 (n,).
+
+        A gamma or temperature that stops at the boundary of what is searched is a `BoundaryWarning`.
+        """
+        self.fit_objective(Objective(logits, labels, self.bins, self.adaece))
+        for name, side in self.boundaries_.items():
+            if name.endswith(("gamma", "temperature")):
+                found = f"{name} {self.parameters[name]:g} is the {SIDES[side]} that was searched"
+                warnings.warn(f"{found}: a better one may lie beyond", BoundaryWarning, stacklevel=2)
+        return self
 
     def fit_objective(self, objective: Objective, *, scored: bool = True) -> Self:
         """Return this calibrator, fitted to an objective that several calibrators may share.
@@ -150,7 +165,7 @@ class Calibrator(EstimatorConventions):
 
     @property
     def boundaries_(self) -> dict[str, str]:
-        """Return "low" or "high" for each parameter that stopped at the boundary of its grid."""
+        """Return "low" or "high" for each parameter that stopped at the boundary of what is searched."""
         return self._fitted().boundaries
 
     def _search(self, objective: Objective) -> Fit:
@@ -214,6 +229,19 @@ class Uncalibrated(FocalMap):
         return Fit(dict(IDENTITY))
 
 
+@dataclass(eq=False)
+class _Exact(FocalMap):
+    """A focal map fitted by log-loss without a grid, unless one is given; other criteria need a grid."""
+
+    criterion: str = "nll"
+
+    @classmethod
+    def from_context(cls, context: Context) -> Self:
+        """Return an unfitted calibrator to which the job's grid is given only where it is needed."""
+        exact = context.criterion in {None, "nll"}
+        return super().from_context(replace(context, gammas=None, temperatures=None) if exact else context)
+
+
 @calibrator(
     id="ts",
     label="TS",
@@ -223,7 +251,7 @@ class Uncalibrated(FocalMap):
     fixed=("gamma",),
 )
 @dataclass(eq=False)
-class TemperatureScaling(FocalMap):
+class TemperatureScaling(_Exact):
     """Temperature scaling, method `ts`: softmax(logits / T).
 
     Parameters
@@ -231,12 +259,13 @@ class TemperatureScaling(FocalMap):
     criterion : {"nll", "ece", "adaece"}
         What the temperature minimises on validation data.
     temperatures : array (t,), optional
-        Ascending grid of temperatures; by default that of K24, 0.01 to 5.
+        Ascending grid of temperatures to search. Without it, T minimises the log-loss exactly, over six
+        decades around the spread of the logits; criteria that are not smooth take K24's grid, 0.01 to 5.
 
     Attributes
     ----------
     temperature_ : float
-        The best temperature of the grid.
+        The best temperature.
 
     Examples
     --------
@@ -245,16 +274,17 @@ class TemperatureScaling(FocalMap):
     >>> labels = rng.integers(0, 3, 500)
     >>> logits = 2 * (np.eye(3)[labels] + rng.normal(size=(500, 3)))  # overconfident
     >>> scaling = TemperatureScaling().fit(logits, labels)
-    >>> scaling.temperature_
-    1.82
+    >>> round(scaling.temperature_, 3)
+    1.815
     >>> scaling.predict_proba(logits[:1]).round(3)
     array([[0.024, 0.013, 0.963]])
     """
 
-    criterion: str = "nll"
     temperatures: ArrayLike | None = None
 
     def _search(self, objective: Objective) -> Fit:
+        if self.temperatures is None and self.criterion == "nll":
+            return best_temperature(objective)
         return grid_search(objective, self.criterion, (0.0,), checked_temperatures(self.temperatures))
 
 
@@ -264,10 +294,10 @@ class TemperatureScaling(FocalMap):
     full_label="focal temperature scaling (FTS)",
     color="vermilion",
     marker="D",
-    replaces=("fts-k24",),
+    replaces=("fts-k24", "fts-line", "fts-predicted"),
 )
 @dataclass(eq=False)
-class FocalTemperatureScaling(FocalMap):
+class FocalTemperatureScaling(_Exact):
     """Focal temperature scaling, method `fts`: Psi^gamma(softmax(logits / T)), K24 Sec. 4.2.
 
     Parameters
@@ -275,13 +305,11 @@ class FocalTemperatureScaling(FocalMap):
     criterion : {"nll", "ece", "adaece"}
         What gamma and the temperature minimise on validation data.
     gammas : sequence of float, optional
-        Gammas to search; by default those of K24.
+        Gammas to search, with `temperatures`. Without either, gamma and T minimise the log-loss exactly,
+        gamma from -0.95 to 100 and T over six decades around the spread of the logits, which never has a
+        higher log-loss than temperature scaling; criteria that are not smooth take K24's grids.
     temperatures : array (t,), optional
-        Ascending grid of temperatures; by default that of K24, 0.01 to 5.
-    search : {"grid", "line", "continuous"}, optional
-        "grid" evaluates every pair. "line" finds T at two gammas and then walks the line through them (K24
-        Sec. 5.2), at three times the cost of temperature scaling. "continuous" minimises the NLL over all
-        gammas and temperatures between the boundaries of the grids.
+        Ascending grid of temperatures to search, by default K24's: 0.01 to 5.
 
     Attributes
     ----------
@@ -294,25 +322,45 @@ class FocalTemperatureScaling(FocalMap):
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 3, 500)
     >>> logits = 2 * (np.eye(3)[labels] + rng.normal(size=(500, 3)))  # overconfident
-    >>> scaling = FocalTemperatureScaling(criterion="nll").fit(logits, labels)
-    >>> scaling.gamma_, scaling.temperature_
-    (1.0, 2.53)
-    >>> scaling.score_ < TemperatureScaling(criterion="nll").fit(logits, labels).score_
+    >>> scaling = FocalTemperatureScaling().fit(logits, labels)
+    >>> round(scaling.gamma_, 3), round(scaling.temperature_, 3)
+    (2.081, 3.428)
+    >>> scaling.score_ < TemperatureScaling().fit(logits, labels).score_
     True
+    """
+
+    gammas: Sequence[float] | None = None
+    temperatures: ArrayLike | None = None
+
+    def _search(self, objective: Objective) -> Fit:
+        if self.gammas is None and self.temperatures is None and self.criterion == "nll":
+            return best_focal_map(objective)
+        gammas = K24_GAMMAS if self.gammas is None else tuple(float(gamma) for gamma in self.gammas)
+        return grid_search(objective, self.criterion, gammas, checked_temperatures(self.temperatures))
+
+
+@dataclass(eq=False)
+class GridFocalScaling(FocalMap):
+    """Focal temperature scaling that searches a grid in its own way.
+
+    Parameters
+    ----------
+    criterion : {"nll", "ece", "adaece"}
+        What gamma and the temperature minimise on validation data.
+    gammas : sequence of float, optional
+        Gammas of the grid; by default those of K24.
+    temperatures : array (t,), optional
+        Ascending grid of temperatures; by default that of K24, 0.01 to 5.
+
+    Attributes
+    ----------
+    gamma_, temperature_ : float
+        The best pair found.
     """
 
     criterion: str = "nll"
     gammas: Sequence[float] = K24_GAMMAS
     temperatures: ArrayLike | None = None
-    search: str = "grid"
-
-    def _search(self, objective: Objective) -> Fit:
-        if self.search not in SEARCHES:
-            raise ValueError(f"search is {self.search!r}; expected one of {', '.join(SEARCHES)}")
-        gammas = tuple(float(gamma) for gamma in self.gammas)
-        return SEARCHES[self.search](
-            objective, self.criterion, gammas, checked_temperatures(self.temperatures)
-        )
 
 
 @calibrator(
@@ -320,32 +368,17 @@ class FocalTemperatureScaling(FocalMap):
     label="FTS, line search",
     color="orange",
     marker="v",
-    narrowest_range=0.0,
+    needs_range=True,
     shown=False,
-    replaces=("fts",),
 )
-@dataclass(eq=False)
-class LineFocalTemperatureScaling(FocalTemperatureScaling):
-    """Method `fts-line`: focal temperature scaling, searched along a line."""
+class LineFocalTemperatureScaling(GridFocalScaling):
+    """Method `fts-line`: T at two gammas of the grid, then the line through them (K24 Sec. 5.2).
 
-    search: str = "line"
+    It costs three times as much as temperature scaling on the grid.
+    """
 
-
-@calibrator(
-    id="fts-continuous",
-    label="FTS, continuous",
-    color="purple",
-    marker="P",
-    criteria=("nll",),
-    narrowest_range=1.2e-3,
-    shown=False,
-    replaces=("fts", "fts-k24", "fts-line", "fts-predicted"),
-)
-@dataclass(eq=False)
-class ContinuousFocalTemperatureScaling(FocalTemperatureScaling):
-    """Method `fts-continuous`: focal temperature scaling, NLL minimised over a rectangle of (gamma, T)."""
-
-    search: str = "continuous"
+    def _search(self, objective: Objective) -> Fit:
+        return line_search(objective, self.criterion, self.gammas, checked_temperatures(self.temperatures))
 
 
 @calibrator(

@@ -6,7 +6,6 @@ NumPy. Configuration checks, the calibration job, tables, figures and the report
 """
 
 import hashlib
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,6 @@ SMALLEST_GAMMA, LARGEST_GAMMA = -1.0, 100.0
 """Range of gamma for which the focal map is computed."""
 SMALLEST_TEMPERATURE = 1e-4
 """Temperature below which nothing is computed."""
-NARROWEST_RANGE = 1.2e-3
-"""The continuous search needs a wider range of gamma and of log T than this to take differences."""
 
 calibrator = declare
 """Declares a class as a calibrator; the facts are the fields of `Method`."""
@@ -46,8 +43,8 @@ class Method:
     """Criteria it is fitted by: None for every configured one, () where none of them is minimised."""
     needs_training_gamma: bool = False
     """Whether it applies only to models trained with a focal loss of one known gamma."""
-    narrowest_range: float | None = None
-    """Width that the ranges of gamma and of log T must exceed if it searches between their boundaries."""
+    needs_range: bool = False
+    """Whether it searches between the boundaries of gammas and temperatures, which must then differ."""
     changes_predictions: bool = False
     """Whether the most probable class, and with it the accuracy, can change."""
     most_classes: int | None = None
@@ -175,15 +172,12 @@ def extension_digests(methods: Iterable[str], metrics: Iterable[str], root: Path
 
 
 def check_ranges(methods: Iterable[str], gammas: Sequence[float], temperatures: Sequence[float]) -> None:
-    """Raise a UserError if a method searches between grid boundaries that are too close together."""
-    logs = [math.log(temperature) for temperature in temperatures]
-    for key, unit, values in (("gammas", "", gammas), ("temperatures", " of log T", logs)):
-        width = max(values) - min(values)
+    """Raise a UserError if a method searches between boundaries of a grid that are the same."""
+    for key, values in (("gammas", gammas), ("temperatures", temperatures)):
         for name in methods:
-            narrowest = METHODS[name].narrowest_range
-            if narrowest is not None and not width > narrowest:
+            if METHODS[name].needs_range and min(values) == max(values):
                 raise UserError(
-                    f"config key 'calibration.{key}' spans {width:g}{unit}, but method {name!r} searches "
-                    f"between its boundaries; allowed: more than {narrowest:g}{unit}; add values or remove "
+                    f"config key 'calibration.{key}' has only {values[0]:g}, but method {name!r} searches "
+                    f"between the smallest and the largest; allowed: at least two values; add one or remove "
                     f"the method from 'calibration.methods'"
                 )

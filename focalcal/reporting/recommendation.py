@@ -93,17 +93,17 @@ def caution_texts(found: Mapping[str, Any]) -> list[str]:
             f"No validation samples of {len(absent)} of {found['classes']} classes ({shown}): calibrators "
             f"with parameters for each class were left out; add samples of every class."
         )
-    at_boundary = [
-        METHODS[candidate["method"]].label
-        for candidate in found["candidates"]
-        if "temperature" in candidate["boundaries"]
-    ]
-    if at_boundary:
-        cautions.append(
-            f"The temperature of {joined_names(at_boundary)} stopped at the boundary of what is searched: "
-            f"the logits need another scale (multiply all by a constant), or the samples determine no "
-            f"temperature."
-        )
+    for parameter in ("temperature", "gamma"):
+        at_boundary = [
+            METHODS[candidate["method"]].label
+            for candidate in found["candidates"]
+            if parameter in candidate["boundaries"]
+        ]
+        if at_boundary:
+            cautions.append(
+                f"The {parameter} of {joined_names(at_boundary)} stopped at the boundary of what is "
+                f"searched: the samples do not determine it."
+            )
     return cautions
 
 

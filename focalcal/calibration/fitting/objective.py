@@ -21,7 +21,7 @@ from focalcal.theory.psi import log_psi
 Found = TypeVar("Found")
 OMITTED = 1e-13
 """What all classes together may contribute to a normaliser and still be left out of it."""
-MANY = 200
+MANY = 400
 """From so many classes times gammas on, moments (`kernels.surfaces`) are faster."""
 
 
@@ -71,6 +71,10 @@ class Objective:
         gammas = np.array(gammas, dtype=np.float64)[:, None]
         values = self._evaluate(gammas, np.array(temperatures, dtype=np.float64), len(CRITERIA))
         return dict(zip(CRITERIA, values[:, :, 0], strict=True))
+
+    def nll_of_pairs(self, gammas: NDArray[np.float64], temperatures: ArrayLike) -> NDArray[np.float64]:
+        """Return the NLL at the pairs (gammas[i], temperatures[i]), float64 (m,)."""
+        return self._evaluate(gammas[:, None], np.array(temperatures, dtype=np.float64), 1)[0, :, 0]
 
     def nll(self, gammas: ArrayLike, temperatures: ArrayLike) -> NDArray[np.float64]:
         """Return the NLL at every point of a grid, float64 (gammas, temperatures)."""

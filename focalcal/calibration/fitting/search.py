@@ -1,6 +1,5 @@
-"""Search for the gamma and temperature that minimise a criterion on validation data."""
+"""Searches of grids for the gamma and temperature that minimise a criterion on validation data."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -9,16 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.catalogue import CRITERIA, SMALLEST_TEMPERATURE
-from focalcal.calibration.fitting import continuous
+from focalcal.calibration.catalogue import CRITERIA
 from focalcal.calibration.fitting.objective import Objective
 
 K24_GAMMAS = (-0.5, -0.25, 0.05, 0.25, 0.37, 0.5, 0.75, 1.0, 5.0)
 K24_TEMPERATURES = tuple(i / 100 for i in range(1, 501))
 """The grids of K24 Sec. 5.1; the temperatures are the nearest floats of 0.01, 0.02, ..., 5.00."""
 LINE_GAMMAS = (0.0, 1.0)
-LOG_TEMPERATURE_ERROR = 1e-8
-"""How closely `best_temperature` finds log T: a minimum cannot be seen more closely in rounded values."""
 
 
 class NoMinimumError(FloatingPointError):
@@ -36,8 +32,8 @@ class Fit:
     evaluations: int = 0
     """How many points the search evaluated: its cost."""
     boundaries: dict[str, str] = field(default_factory=dict)
-    """Each parameter that stopped at the boundary of its grid, with "low" or "high": a better value may lie
-    outside."""
+    """Each parameter that stopped at the boundary of what is searched, with "low" or "high": a better value
+    may lie outside."""
 
 
 def bound_hit(value: float, values: ArrayLike) -> str:
@@ -145,55 +141,6 @@ def _line_gammas(gammas: Sequence[float]) -> tuple[float, float]:
     return inside if inside[0] < inside[1] else (low, high)
 
 
-def continuous_search(
-    objective: Objective, criterion: str, gammas: Sequence[float], temperatures: NDArray[np.float64]
-) -> Fit:
-    """Return the smallest NLL over all gammas and temperatures between the boundaries of the grids."""
-    if criterion != "nll":
-        raise ValueError(
-            f"criterion is {criterion!r}; the continuous search minimises only 'nll', which is smooth"
-        )
-    gamma_range = (min(gammas), max(gammas))
-    temperature_range = (float(temperatures[0]), float(temperatures[-1]))
-    found = objective.once(
-        ("continuous", gamma_range, temperature_range),
-        lambda: continuous.minimise(objective, gamma_range, temperature_range),
-    )
-    return Fit(
-        {"gamma": found.gamma, "temperature": found.temperature},
-        score=found.nll,
-        evaluations=found.evaluations,
-        boundaries=boundaries_hit(
-            gamma=(found.gamma, gamma_range), temperature=(found.temperature, temperature_range)
-        ),
-    )
-
-
-def best_temperature(objective: Objective) -> Fit:
-    """Return the temperature with the smallest NLL between `SMALLEST_TEMPERATURE` and its reciprocal."""
-    return objective.once("best temperature", lambda: _best_temperature(objective))
-
-
-def _best_temperature(objective: Objective) -> Fit:
-    from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
-
-    highest = -math.log(SMALLEST_TEMPERATURE)
-    found = optimize.minimize_scalar(
-        lambda log: float(objective.nll([0.0], [math.exp(log)])[0, 0]),
-        bounds=(-highest, highest),
-        method="bounded",
-        options={"xatol": LOG_TEMPERATURE_ERROR},
-    )
-    # The search approaches a boundary without reaching it.
-    at_boundary = abs(found.x) > highest - 100 * LOG_TEMPERATURE_ERROR
-    return Fit(
-        {"temperature": math.exp(found.x)},
-        score=float(found.fun),
-        evaluations=int(found.nfev),
-        boundaries={"temperature": "high" if found.x > 0 else "low"} if at_boundary else {},
-    )
-
-
 def focal_loss_search(objective: Objective, training_gamma: float, temperatures: NDArray[np.float64]) -> Fit:
     """Return the temperature whose scaled softmax has the smallest focal loss (C21 Sec. 6.1, TS_FL)."""
     losses = objective.focal_losses(training_gamma, temperatures)
@@ -217,6 +164,3 @@ def _argmin(scores: NDArray[np.float64], criterion: str) -> int:
 def _check_criterion(criterion: str) -> None:
     if criterion not in CRITERIA:
         raise ValueError(f"criterion is {criterion!r}; expected one of {', '.join(CRITERIA)}")
-
-
-SEARCHES = {"grid": grid_search, "line": line_search, "continuous": continuous_search}

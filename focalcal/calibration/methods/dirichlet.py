@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.fitting.continuous import best_temperature
 from focalcal.calibration.fitting.objective import Objective
-from focalcal.calibration.fitting.search import Fit, best_temperature, boundaries_hit
+from focalcal.calibration.fitting.search import Fit, boundaries_hit
 from focalcal.calibration.methods.affine import (
     AffineCalibrator,
     Matrix,

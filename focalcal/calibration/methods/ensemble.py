@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.fitting.continuous import best_temperature
 from focalcal.calibration.fitting.objective import Objective
-from focalcal.calibration.fitting.search import Fit, best_temperature
+from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator, one_thread
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import MOST_NEGATIVE

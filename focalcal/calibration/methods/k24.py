@@ -1,8 +1,8 @@
 """Focal temperature scaling as in the log-loss column of Komisarenko & Kull (2024), Table 1."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from focalcal.calibration.calibrators import FocalTemperatureScaling
+from focalcal.calibration.calibrators import GridFocalScaling
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit, checked_temperatures, grid_search
@@ -15,8 +15,7 @@ from focalcal.calibration.fitting.search import Fit, checked_temperatures, grid_
     criteria=("nll",),
     shown=False,
 )
-@dataclass(eq=False)
-class K24FocalTemperatureScaling(FocalTemperatureScaling):
+class K24FocalTemperatureScaling(GridFocalScaling):
     """Method `fts-k24`: gamma chosen by equal-mass ECE, then T by log-loss at that gamma.
 
     K24 Table 1 prints one gamma per row for the columns of ECE and log-loss alike, with a temperature for

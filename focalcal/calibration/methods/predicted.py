@@ -6,47 +6,31 @@ temperature, then the best T at gamma is the best T of temperature scaling divid
 """
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focalcal.calibration.calibrators import TemperatureScaling
+from focalcal.calibration.calibrators import GridFocalScaling
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.fitting.objective import Objective
-from focalcal.calibration.fitting.search import K24_GAMMAS, Fit, best_of_points, checked_temperatures
+from focalcal.calibration.fitting.search import Fit, best_of_points, checked_temperatures, grid_search
 from focalcal.theory.matching import MOST_CLASSES, match_temperature
 
 
 @calibrator(id="fts-predicted", label="FTS, predicted T", color="sky", marker="<", shown=False)
-@dataclass(eq=False)
-class PredictedFocalTemperatureScaling(TemperatureScaling):
-    """Method `fts-predicted`: temperature scaling, then one predicted point per gamma.
+class PredictedFocalTemperatureScaling(GridFocalScaling):
+    """Method `fts-predicted`: temperature scaling on the grid, then one predicted point per gamma.
 
-    It costs len(temperatures) + len(gammas) evaluations, where `fts` costs their product. On validation data
-    it is never worse than temperature scaling, which is among its candidates.
-
-    Parameters
-    ----------
-    criterion, temperatures
-        As in `TemperatureScaling`.
-    gammas : sequence of float, optional
-        Gammas to choose from; by default those of K24.
-
-    Attributes
-    ----------
-    gamma_, temperature_ : float
-        The best pair found; gamma 0 is temperature scaling.
+    It costs len(temperatures) + len(gammas) evaluations, where the whole grid costs their product. On
+    validation data it is never worse than temperature scaling on the grid, which is among its candidates.
     """
 
-    gammas: Sequence[float] = K24_GAMMAS
-
     def _search(self, objective: Objective) -> Fit:
-        scaled = super()._search(objective)
+        temperatures = checked_temperatures(self.temperatures)
+        scaled = grid_search(objective, self.criterion, (0.0,), temperatures)
         gammas = np.array(self.gammas, dtype=np.float64)
         points = scaled.parameters["temperature"] * matching_line(gammas, objective.logits.shape[1])
-        temperatures = checked_temperatures(self.temperatures)
         points = np.clip(points, temperatures[0], temperatures[-1])
         predicted = best_of_points(objective, self.criterion, gammas, points, temperatures)
         chosen = min((scaled, predicted), key=lambda fit: fit.score)

@@ -1,13 +1,15 @@
 """Temperature scaling with a prior, which is safe with any number of validation samples."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from focalcal.calibration.calibrators import FocalMap
-from focalcal.calibration.catalogue import SMALLEST_TEMPERATURE, calibrator
+from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.fitting.continuous import best_temperature_of, temperature_range
 from focalcal.calibration.fitting.objective import Objective
-from focalcal.calibration.fitting.search import LOG_TEMPERATURE_ERROR, Fit
+from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator
 
 PSEUDO_SAMPLES = 0.5
@@ -53,22 +55,10 @@ class PriorTemperatureScaling(LogLossCalibrator, FocalMap):
     """
 
     def _search(self, objective: Objective) -> Fit:
-        from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
-
-        highest = -math.log(SMALLEST_TEMPERATURE)
-        found = optimize.minimize_scalar(
-            lambda log: penalised_loss(objective, math.exp(log)),
-            bounds=(-highest, highest),
-            method="bounded",
-            options={"xatol": LOG_TEMPERATURE_ERROR},
+        found = best_temperature_of(
+            lambda temperature: penalised_loss(objective, temperature), temperature_range(objective.logits)
         )
-        # The search approaches a boundary without reaching it.
-        at_boundary = abs(found.x) > highest - 100 * LOG_TEMPERATURE_ERROR
-        return Fit(
-            {"gamma": 0.0, "temperature": math.exp(found.x)},
-            evaluations=int(found.nfev),
-            boundaries={"temperature": "high" if found.x > 0 else "low"} if at_boundary else {},
-        )
+        return replace(found, score=None)
 
 
 def penalised_loss(objective: Objective, temperature: float) -> float:

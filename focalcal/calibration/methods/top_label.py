@@ -1,21 +1,18 @@
 """Calibration of the confidence alone: top-versus-all temperature scaling, and an adversary of ECE."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.calibrators import FocalMap
-from focalcal.calibration.catalogue import SMALLEST_TEMPERATURE, calibrator
+from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.fitting.continuous import best_temperature_of, temperature_range
 from focalcal.calibration.fitting.objective import Objective
-from focalcal.calibration.fitting.search import LOG_TEMPERATURE_ERROR, Fit
+from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator
 from focalcal.theory.top_class import row_blocks
-
-COARSE_STEPS = 24
-"""Number of log-temperatures among which the search for the best basin starts."""
 
 
 @calibrator(
@@ -43,9 +40,10 @@ class TopVersusAll(LogLossCalibrator, FocalMap):
 
     def _search(self, objective: Objective) -> Fit:
         found = best_temperature_of(
-            lambda temperature: top_versus_all_loss(objective.logits, objective.labels, temperature)
+            lambda temperature: top_versus_all_loss(objective.logits, objective.labels, temperature),
+            temperature_range(objective.logits),
         )
-        return replace(found, parameters={"gamma": 0.0, **found.parameters})
+        return replace(found, score=None)
 
 
 @calibrator(
@@ -104,23 +102,3 @@ def top_versus_all_loss(logits: NDArray[np.float64], labels: NDArray[np.int64], 
             log_total = np.logaddexp(0.0, log_odds)
         total += float(np.sum(np.where(top == labels[block], log_total, log_total - log_odds)))
     return total / len(labels)
-
-
-def best_temperature_of(loss: Callable[[float], float]) -> Fit:
-    """Return the temperature of the smallest loss: a coarse grid finds its basin."""
-    from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
-
-    highest = -math.log(SMALLEST_TEMPERATURE)
-    grid = np.linspace(-highest, highest, COARSE_STEPS + 1)
-    best = int(np.argmin([loss(math.exp(log)) for log in grid]))
-    found = optimize.minimize_scalar(
-        lambda log: loss(math.exp(log)),
-        bounds=(grid[max(best - 1, 0)], grid[min(best + 1, COARSE_STEPS)]),
-        method="bounded",
-        options={"xatol": LOG_TEMPERATURE_ERROR},
-    )
-    return Fit(
-        {"temperature": math.exp(found.x)},
-        evaluations=COARSE_STEPS + 1 + int(found.nfev),
-        boundaries={"temperature": "low" if best == 0 else "high"} if best in {0, COARSE_STEPS} else {},
-    )

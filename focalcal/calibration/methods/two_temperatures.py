@@ -4,10 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.fitting.continuous import best_temperature_of, temperature_range
 from focalcal.calibration.fitting.objective import Objective, checked_logits
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator
-from focalcal.calibration.methods.top_label import best_temperature_of, top_versus_all_loss
+from focalcal.calibration.methods.top_label import top_versus_all_loss
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
 
@@ -61,14 +62,20 @@ class TwoTemperatureScaling(LogLossCalibrator):
 
     def _search(self, objective: Objective) -> Fit:
         logits, labels = objective.logits, objective.labels
-        top = best_temperature_of(lambda temperature: top_versus_all_loss(logits, labels, temperature))
+        bounds = temperature_range(logits)
+        top = best_temperature_of(
+            lambda temperature: top_versus_all_loss(logits, labels, temperature), bounds
+        )
         rest_logits, rest_labels = _among_the_rest(logits, labels)
         if rest_logits.shape[1] == 1 or len(rest_labels) == 0:
             rest = Fit(top.parameters, evaluations=0)
         else:
             rows = np.arange(len(rest_labels))
             rest = best_temperature_of(
-                lambda temperature: -float(np.mean(log_psi(rest_logits, 0.0, temperature)[rows, rest_labels]))
+                lambda temperature: (
+                    -float(np.mean(log_psi(rest_logits, 0.0, temperature)[rows, rest_labels]))
+                ),
+                bounds,
             )
         hits = {"top_temperature": top.boundaries, "rest_temperature": rest.boundaries}
         return Fit(

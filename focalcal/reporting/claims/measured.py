@@ -106,17 +106,17 @@ def line_search_rise(runs: Measurements) -> Found:
 
 
 def kept_gain(runs: Measurements, method: str, metric: str) -> Found:
-    """Return the share of the gain of FTS on its grid over TS that a cheaper search keeps.
+    """Return the share of the gain of FTS over TS that a cheaper search keeps.
 
     All are chosen and measured by the same metric, as means over losses; None if FTS gains nothing over TS.
     """
     names = (method, "fts", "ts")
     scores = pd.DataFrame({name: runs.score(name, metric, metric) for name in names}).dropna()
-    cheap, grid, scaled = scores.mean() if len(scores) else (np.nan,) * 3
-    if not scaled > grid:
+    cheap, best, scaled = scores.mean() if len(scores) else (np.nan,) * 3
+    if not scaled > best:
         return None
-    words = f"mean {metric} {cheap:.5g} by {method}, {grid:.5g} by fts, {scaled:.5g} by ts"
-    return (scaled - cheap) / (scaled - grid), words, len(scores)
+    words = f"mean {metric} {cheap:.5g} by {method}, {best:.5g} by fts, {scaled:.5g} by ts"
+    return (scaled - cheap) / (scaled - best), words, len(scores)
 
 
 def criterion_gain(runs: Measurements, metric: str, other: str) -> Found:

@@ -1,4 +1,4 @@
-"""Fits that stopped at the boundary of the search grid: a better fit may lie beyond."""
+"""Fits that stopped at the boundary of what is searched: a better fit may lie beyond."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ COLUMNS = (
 @table(
     section="fits",
     order=60,
-    heading="Fits at the boundary of the search grid",
+    heading="Fits at the boundary of what is searched",
     caption="Fits with a parameter at the lowest or highest value that was searched: a sign to widen the "
-    "grid.",
+    "grid, or that the samples do not determine it.",
     inputs=("runs", "fits"),
 )
 def bound_hits(sources: Sources) -> Table | None:
@@ -64,8 +64,9 @@ def bound_hits(sources: Sources) -> Table | None:
         columns=COLUMNS,
         group=("dataset", "model"),
         notes=(
-            f"Of {searched.total()} fits, {stopped or 'none'} stopped at the boundary of the search grid.",
-            "A better fit may lie beyond: widen the temperatures or gammas of the calibration settings.",
+            f"Of {searched.total()} fits, {stopped or 'none'} stopped at the boundary of what is searched.",
+            "On a grid a better fit may lie beyond: widen the temperatures or gammas of the settings.",
+            "TS and FTS by log-loss search far beyond: there, the samples determine no value.",
         ),
     )
 

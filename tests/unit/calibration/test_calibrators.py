@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from focalcal.calibration.calibrators import (
+    BoundaryWarning,
     Context,
     FocalLossTemperature,
     FocalLossTemperatureThenRecovery,
@@ -15,6 +18,7 @@ from focalcal.calibration.calibrators import (
     load_calibrator,
 )
 from focalcal.calibration.catalogue import CRITERIA, METHODS
+from focalcal.calibration.fitting.continuous import GAMMA_RANGE, temperature_range
 from focalcal.calibration.fitting.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
 from focalcal.theory.psi import log_psi, psi
@@ -37,14 +41,27 @@ def fitted(name, criterion="nll"):
     return calibrator_class(name).from_context(context).fit(LOGITS, LABELS)
 
 
-def test_three_lines_give_focal_temperature_scaling_on_the_grids_of_k24():
+def test_three_lines_give_exact_focal_temperature_scaling():
     fts = FocalTemperatureScaling().fit(LOGITS, LABELS)
     probs = fts.predict_proba(TEST_LOGITS)
+    assert GAMMA_RANGE[0] <= fts.gamma_ <= GAMMA_RANGE[1]
+    assert probs.shape == TEST_LOGITS.shape
+    np.testing.assert_allclose(probs, psi(softmax(TEST_LOGITS, fts.temperature_), fts.gamma_), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "fts",
+    [
+        FocalTemperatureScaling("ece"),
+        FocalTemperatureScaling(gammas=K24_GAMMAS),
+        FocalTemperatureScaling(temperatures=K24_TEMPERATURES),
+    ],
+)
+def test_other_criteria_and_given_grids_are_searched_on_grids(fts):
+    fts.fit(LOGITS, LABELS)
     assert fts.gamma_ in K24_GAMMAS
     assert fts.temperature_ in K24_TEMPERATURES
     assert fts.fit_.evaluations == 4500
-    assert probs.shape == TEST_LOGITS.shape
-    np.testing.assert_allclose(probs, psi(softmax(TEST_LOGITS, fts.temperature_), fts.gamma_), atol=1e-12)
 
 
 def test_temperature_comes_before_the_focal_map():
@@ -178,7 +195,11 @@ def test_extreme_data_fit_without_nan(name):
 
 
 def test_all_right_data_stop_at_the_smallest_temperature_and_report_it():
-    ts = TemperatureScaling().fit(*SETS["all right"])
+    logits, labels = SETS["all right"]
+    with pytest.warns(BoundaryWarning, match="^temperature .* is the smallest that was searched: a better"):
+        ts = TemperatureScaling().fit(logits, labels)
+    assert (ts.temperature_, ts.boundaries_) == (temperature_range(logits)[0], {"temperature": "low"})
+    ts = TemperatureScaling("nll", temperatures=[0.01, 5.0]).fit(logits, labels)
     assert (ts.temperature_, ts.boundaries_) == (0.01, {"temperature": "low"})
 
 
@@ -189,14 +210,10 @@ def test_unfitted_calibrator_says_so():
 
 
 def test_unknown_arguments_are_named():
-    with pytest.raises(ValueError, match="search is 'random'; expected one of grid, line, continuous"):
-        FocalTemperatureScaling(search="random").fit(LOGITS, LABELS)
     with pytest.raises(ValueError, match="criterion is 'brier'; expected one of nll, ece, adaece"):
         TemperatureScaling("brier").fit(LOGITS, LABELS)
     with pytest.raises(ValueError, match="criterion is 'nll'; this calibrator minimises only 'focal'"):
         FocalLossTemperature(2.0, "nll").fit(LOGITS, LABELS)
-    with pytest.raises(ValueError, match="criterion is 'ece'; the continuous search minimises only 'nll'"):
-        FocalTemperatureScaling("ece", search="continuous").fit(LOGITS, LABELS)
 
 
 def test_method_criterion_and_parameters_are_enough_to_predict():
@@ -208,9 +225,12 @@ def test_method_criterion_and_parameters_are_enough_to_predict():
 def test_a_calibrator_takes_from_the_context_what_its_constructor_has():
     context = Context("ece", 3.0, (0.5, 1.0), TEMPERATURES, bins=7, adaece="authors")
     fts = FocalTemperatureScaling.from_context(context)
-    assert (fts.criterion, fts.gammas, fts.search) == ("ece", (0.5, 1.0), "grid")
+    assert (fts.criterion, fts.gammas) == ("ece", (0.5, 1.0))
     assert (fts.bins, fts.adaece, fts.temperatures.tolist()) == (7, "authors", TEMPERATURES.tolist())
-    assert calibrator_class("fts-line").from_context(context).search == "line"
+    exact = FocalTemperatureScaling.from_context(replace(context, criterion="nll"))
+    assert (exact.gammas, exact.temperatures, exact.bins) == (None, None, 7)
+    line = calibrator_class("fts-line").from_context(replace(context, criterion="nll"))
+    assert line.gammas == (0.5, 1.0)
     assert RecoveryThenTemperature.from_context(context).training_gamma == 3.0
     assert Uncalibrated.from_context(context).criterion is None
     assert TemperatureScaling.from_context(Context()).temperatures is None

@@ -1,6 +1,7 @@
 import numpy as np
 
 from focalcal.calibration.calibrators import FocalTemperatureScaling, TemperatureScaling
+from focalcal.calibration.fitting.search import K24_TEMPERATURES
 from focalcal.calibration.methods.k24 import K24FocalTemperatureScaling
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import like_a_network
@@ -27,4 +28,4 @@ def test_boundaries_are_those_of_both_searches():
 
 def test_without_gamma_it_is_temperature_scaling():
     found = K24FocalTemperatureScaling(gammas=(0.0,)).fit(LOGITS, LABELS)
-    assert found.temperature_ == TemperatureScaling("nll").fit(LOGITS, LABELS).temperature_
+    assert found.temperature_ == TemperatureScaling("nll", K24_TEMPERATURES).fit(LOGITS, LABELS).temperature_

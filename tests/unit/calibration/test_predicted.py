@@ -3,6 +3,7 @@ import pytest
 
 from focalcal.calibration.calibrators import FocalTemperatureScaling, TemperatureScaling
 from focalcal.calibration.catalogue import CRITERIA
+from focalcal.calibration.fitting.search import K24_TEMPERATURES
 from focalcal.calibration.methods.predicted import PredictedFocalTemperatureScaling, matching_line
 from focalcal.calibration.metrics import criterion_value
 from focalcal.theory.matching import match_temperature
@@ -29,7 +30,7 @@ def test_more_than_ten_classes_are_treated_as_ten():
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_the_best_of_one_temperature_fit_and_its_predictions_is_chosen(criterion):
     found = PredictedFocalTemperatureScaling(criterion, gammas=GAMMAS).fit(LOGITS, LABELS)
-    first = TemperatureScaling(criterion).fit(LOGITS, LABELS).temperature_
+    first = TemperatureScaling(criterion, K24_TEMPERATURES).fit(LOGITS, LABELS).temperature_
     pairs = [(0.0, first), *zip(GAMMAS, first * matching_line(np.array(GAMMAS), 4), strict=True)]
     scores = [criterion_value(criterion, log_psi(LOGITS, *pair), LABELS, 15, "split") for pair in pairs]
     assert found.score_ == pytest.approx(min(scores), rel=1e-9)
@@ -44,6 +45,6 @@ def test_predicted_temperatures_stay_inside_the_grid():
 
 
 def test_it_costs_a_fraction_of_the_grid():
-    cost = PredictedFocalTemperatureScaling().fit(LOGITS, LABELS).fit_.evaluations
+    cost = PredictedFocalTemperatureScaling("ece").fit(LOGITS, LABELS).fit_.evaluations
     assert cost == 509
-    assert FocalTemperatureScaling().fit(LOGITS, LABELS).fit_.evaluations == 4500
+    assert FocalTemperatureScaling("ece").fit(LOGITS, LABELS).fit_.evaluations == 4500

@@ -32,7 +32,7 @@ def test_no_temperature_has_a_smaller_loss(name):
 
 def test_samples_without_an_error_leave_the_temperature_bounded():
     logits, labels = SETS["all right"]
-    assert TemperatureScaling().fit(logits, labels).temperature_ == 0.01
+    assert TemperatureScaling().fit(logits, labels).temperature_ < 0.01
     assert PriorTemperatureScaling().fit(logits, labels).temperature_ > 0.3
 
 

@@ -27,7 +27,7 @@ from focalcal.training.catalogue import training_gamma
 from tests.unit.calibration.logit_sets import like_a_network, noisy
 from workflow_scripts import recommend as entry_point
 
-QUICK = ("none", "ts-prior", "fts-continuous", "ets", "vs", "svs")
+QUICK = ("none", "ts-prior", "fts", "ets", "vs", "svs")
 SPEC = {
     "run": {"dataset": "d", "model": "m", "loss": "ce", "seed": 1, "gamma": 0.0},
     "methods": list(QUICK),
@@ -137,11 +137,11 @@ def test_folds_share_each_class_evenly():
 
 
 def test_what_is_not_considered_has_a_reason():
-    methods = ["ts", "fts", "fts-line", "fts-continuous", "psi", "ts-focal", "ts-m20", "ms", "constant"]
+    methods = ["ts", "fts", "fts-line", "fts-k24", "psi", "ts-focal", "ts-m20", "ms", "constant"]
     candidates, skipped = considered(methods, {"loss": "ce", "gamma": 0.0}, 100)
-    assert candidates == ["none", "ts-prior", "fts-continuous"]
+    assert candidates == ["none", "ts-prior", "fts"]
     reasons = {entry["method"]: entry["reason"] for entry in skipped}
-    assert reasons["fts"] == reasons["fts-line"] == "fts-continuous takes its place"
+    assert reasons["fts-k24"] == reasons["fts-line"] == "fts takes its place"
     assert reasons["ts"] == "ts-prior takes its place"
     assert "gamma is 0" in reasons["psi"]
     assert reasons["ts-m20"] == "it is not fitted by log-loss"

@@ -64,7 +64,6 @@ def test_criteria_are_reported_separately_and_empty_where_nothing_is_fitted(resu
     }
     assert criteria["none"] == criteria["psi"] == {None}
     assert criteria["ts"] == criteria["fts"] == criteria["psi-ts"] == {"nll", "ece", "adaece"}
-    assert criteria["fts-continuous"] == {"nll"}
     assert criteria["ts-focal"] == {"focal"}
 
 

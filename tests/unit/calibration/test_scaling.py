@@ -7,8 +7,9 @@ import pytest
 from scipy import optimize
 from scipy.special import log_softmax, softmax
 
+from focalcal.calibration.fitting.continuous import best_temperature
 from focalcal.calibration.fitting.objective import Objective
-from focalcal.calibration.fitting.search import NoMinimumError, best_temperature
+from focalcal.calibration.fitting.search import NoMinimumError
 from focalcal.calibration.methods import affine
 from focalcal.calibration.methods.affine import (
     LOWEST_LOG,

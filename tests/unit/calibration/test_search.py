@@ -1,12 +1,9 @@
 import numpy as np
 import pytest
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 
-from focalcal.calibration.fitting import continuous, search
+from focalcal.calibration.fitting import search
 from focalcal.calibration.fitting.objective import Objective
-from tests.unit.calibration.logit_sets import SETS, brute_force, like_a_network, noisy
+from tests.unit.calibration.logit_sets import SETS, brute_force
 
 TEMPERATURES = np.arange(1, 101) / 20
 
@@ -113,97 +110,12 @@ def test_line_search_needs_two_gammas():
         search.line_search(Objective(*SETS["moderate"]), "nll", (1.0, 1.0), TEMPERATURES)
 
 
-@pytest.mark.parametrize(
-    "name", ["moderate", "like a network", "three classes", "many classes", "repeated rows"]
-)
-def test_continuous_search_is_at_least_as_good_as_a_fine_grid(name):
-    objective = Objective(*SETS[name])
-    fit = search.continuous_search(objective, "nll", (-0.5, 5.0), TEMPERATURES)
-    fine = objective.nll(np.linspace(-0.5, 5.0, 111), np.linspace(TEMPERATURES[0], TEMPERATURES[-1], 400))
-    assert fit.score <= fine.min() + 1e-12
-    assert -0.5 <= point(fit)[0] <= 5.0
-    assert TEMPERATURES[0] <= point(fit)[1] <= TEMPERATURES[-1]
-    assert fit.evaluations < 2000
-
-
-def test_continuous_minimum_is_stationary_inside_the_rectangle():
-    objective = Objective(*like_a_network(500, 8, seed=33))
-    found = continuous.minimise(objective, (-0.9, 8.0), (0.01, 20.0))
-    step = 1e-4
-    around = objective.nll(found.gamma + np.array([-step, step]), [found.temperature])[:, 0]
-    assert abs(around[1] - around[0]) / (2 * step) < 1e-6
-    around = objective.nll([found.gamma], found.temperature * np.exp([-step, step]))[0]
-    assert abs(around[1] - around[0]) / (2 * step) < 1e-6
-
-
-def test_continuous_search_finds_the_better_of_two_basins():
-    """This set's NLL has local minima near gamma -0.9 and near 0.2; the second is lower."""
-    logits, labels = noisy(403, 34, 3.0, 5, noise=2.0)
-    objective = Objective(logits, labels)
-    gammas, temperatures = np.linspace(-0.9, 20, 105), np.geomspace(1, 20, 150)
-    profile = objective.nll(gammas, temperatures).min(axis=1)
-    assert (
-        np.count_nonzero((profile[1:-1] < profile[:-2]) & (profile[1:-1] < profile[2:]))
-        + (profile[0] < profile[1])
-        >= 2
-    )
-    assert continuous.minimise(objective, (-0.9, 20.0), (0.01, 50.0)).nll <= profile.min() + 1e-12
-
-
-def test_continuous_search_needs_a_range():
-    with pytest.raises(ValueError, match=r"gamma ranges over \(1\.0, 1\.0\)"):
-        search.continuous_search(Objective(*SETS["moderate"]), "nll", (1.0,), TEMPERATURES)
-
-
-def test_a_minimum_that_is_not_reached_raises(monkeypatch):
-    monkeypatch.setattr(continuous, "LARGEST_STEP_COUNT", 1)
-    with pytest.raises(FloatingPointError, match="not reached in 1 Newton steps"):
-        continuous.minimise(Objective(*SETS["moderate"]), (-0.5, 5.0), (0.01, 5.0))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_quadratic_minimum_over_a_rectangle_beats_a_grid_of_points(seed):
-    generator = np.random.default_rng(seed)
-    gradient, half = generator.normal(size=2), generator.normal(size=(2, 2))
-    hessian = half + half.T
-    low, high = -generator.random(2), generator.random(2)
-    best = continuous._minimise_quadratic(gradient, hessian, low, high)
-    assert np.all((low <= best) & (best <= high))
-    grid = np.stack(np.meshgrid(*np.linspace(low, high, 60).T), axis=-1).reshape(-1, 2)
-    values = grid @ gradient + 0.5 * np.sum((grid @ hessian) * grid, axis=1)
-    assert gradient @ best + 0.5 * best @ hessian @ best <= values.min() + 1e-12
-
-
-def test_continuous_search_records_the_boundaries_it_stopped_at():
-    logits, labels = SETS["all right"]
-    fit = search.continuous_search(Objective(logits, labels), "nll", (0.0, 1.0), np.array([0.5, 1.0, 2.0]))
-    assert (point(fit)[1], fit.boundaries["temperature"]) == (0.5, "low")
-    assert fit.boundaries.get("gamma", "high") == "high"
-    assert fit.score <= Objective(logits, labels).nll([1.0], [0.5])[0, 0] + 1e-12
-    fit = search.continuous_search(Objective(*SETS["flat"]), "nll", (-0.5, 5.0), np.array([0.01, 5.0]))
-    assert (point(fit)[1], fit.boundaries) == (0.01, {"temperature": "low"})
-
-
 def test_focal_loss_search_with_gamma_zero_is_temperature_scaling_by_nll():
     objective = Objective(*SETS["moderate"])
     focal = search.focal_loss_search(objective, 0.0, TEMPERATURES)
     plain = search.grid_search(objective, "nll", (0.0,), TEMPERATURES)
     assert focal.parameters == plain.parameters
     assert focal.score == pytest.approx(plain.score, abs=1e-12)
-
-
-def test_nll_temperature_agrees_with_scikit_learn():
-    """The continuous optimum of scikit-learn's temperature scaling, found here with gamma held at 0."""
-    generator = np.random.default_rng(5)
-    labels = generator.integers(0, 4, 1500)
-    features = generator.normal(size=(1500, 3)) + np.eye(4)[labels][:, :3] * 1.5
-    model = LogisticRegression(C=1e4).fit(features[:200], labels[:200])
-    calibrated = CalibratedClassifierCV(FrozenEstimator(model), method="temperature").fit(features, labels)
-    expected = 1 / float(calibrated.calibrated_classifiers_[0].calibrators[0].beta_)
-    found = continuous.minimise(
-        Objective(model.decision_function(features), labels), (0.0, 0.002), (0.05, 20.0)
-    )
-    assert found.temperature == pytest.approx(expected, rel=5e-3)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from focalcal.calibration.calibrators import load_calibrator
+from focalcal.calibration.fitting.continuous import best_temperature
 from focalcal.calibration.fitting.objective import Objective
-from focalcal.calibration.fitting.search import best_temperature
 from focalcal.calibration.methods.two_temperatures import TwoTemperatureScaling
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import SETS, like_a_network, noisy

@@ -35,17 +35,12 @@ MISTAKES = {
     "one gamma to search between": (
         "calibration",
         {"gammas": [0.5]},
-        r"'calibration\.gammas' spans 0, but method 'fts-line'.*allowed: more than 0;",
-    ),
-    "gammas without room for differences": (
-        "calibration",
-        {"gammas": [0.5, 0.5005]},
-        r"'calibration\.gammas' spans 0\.0005, but method 'fts-continuous'.*than 0\.0012;",
+        r"'calibration\.gammas' has only 0\.5, but method 'fts-line'.*allowed: at least two values;",
     ),
     "one temperature to search between": (
         "calibration",
         {"temperatures": {"start": 1, "stop": 1.4, "step": 0.5}},
-        r"'calibration\.temperatures' spans 0 of log T, but method 'fts-line'",
+        r"'calibration\.temperatures' has only 1, but method 'fts-line'",
     ),
     "temperatures that fall": (
         "calibration",

@@ -279,7 +279,7 @@ def test_printed_log_loss_of_fts_is_at_the_gamma_chosen_by_ece():
 def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
     fits = [("none", ""), ("psi", "")]
     lower = collections.defaultdict(float, fts=-0.001)
-    searches = ("ts", "fts", "fts-k24", "fts-line", "fts-continuous", "fts-predicted")
+    searches = ("ts", "fts", "fts-k24", "fts-line", "fts-predicted")
     fits += [(method, criterion) for method in searches for criterion in ("nll", "ece", "adaece")]
     losses = {"ce": 0.12, "brier": 0.11, "mmce": 0.13, "focal-1": 0.17, "focal-2": 0.15, "focal-3": 0.18}
     rows = [
@@ -305,4 +305,4 @@ def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
         cells(),
     )
     assert {check.name for check in found} == {name for name, _ in wanted}
-    assert len(wanted) == 47
+    assert len(wanted) == 46

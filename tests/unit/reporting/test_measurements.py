@@ -90,15 +90,15 @@ def test_fits_come_in_the_catalogues_order():
         ("psi", ""),
         ("fts", "nll"),
         ("fts", "ece"),
-        ("fts-continuous", "nll"),
+        ("vs", "nll"),
         ("none", ""),
     ]
     frame = pd.DataFrame(pairs, columns=["method", "criterion"])
     assert chosen_fits(frame, "ece") == [
         ("none", ""),
         ("fts", "ece"),
-        ("fts-continuous", "nll"),
         ("psi", ""),
+        ("vs", "nll"),
     ]
 
 
@@ -111,12 +111,12 @@ def test_a_method_is_represented_by_its_fit_of_the_criterion_or_its_only_one():
         ("ts", "nll"),
         ("ts", "ece"),
         ("none", ""),
-        ("fts-continuous", "nll"),
+        ("vs", "nll"),
         ("fts", "nll"),
         ("fts", "adaece"),
     )
     # FTS has two fits, of which none is by ECE.
-    assert chosen_fits(frame, "ece") == [("none", ""), ("ts", "ece"), ("fts-continuous", "nll")]
+    assert chosen_fits(frame, "ece") == [("none", ""), ("ts", "ece"), ("vs", "nll")]
 
 
 def test_rows_of_fits_keep_their_columns_where_there_are_none():

@@ -142,7 +142,7 @@ class TestBoundHits:
             ["FTS", "log-loss", G, f"{MINUS}0.5", "lowest", "1 of 1", "1"],
             ["FTS", "log-loss", "T", "0.01", "lowest", "1 of 1", "1"],
         ]
-        assert table.notes[0] == "Of 4 fits, 3 stopped at the boundary of the search grid."
+        assert table.notes[0] == "Of 4 fits, 3 stopped at the boundary of what is searched."
         first = csv_rows(table)[0]
         assert [first[name] for name in ("edge_value", "fits_stopped", "fits_all", "seeds")] == [
             *("5.0", "2", "3", "1, 3")
