@@ -21,7 +21,7 @@ rule calibrate:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/calibrate.py", *CALIBRATORS),
-        spec=calibration_spec,
+        spec=ask(GRID.calibration_spec, "run"),
     shell:
         "python -m workflow_scripts.calibrate"
         " --spec {params.spec:q}"
@@ -59,7 +59,7 @@ rule recommend:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/recommend.py", *CALIBRATORS),
-        spec=recommendation_spec,
+        spec=ask(GRID.recommendation_spec, "run"),
     shell:
         "python -m workflow_scripts.recommend"
         " --spec {params.spec:q}"

@@ -49,89 +49,44 @@ def spec_text(settings):
     return json.dumps(settings, sort_keys=True)
 
 
-def run_of(wildcards):
-    """Return the run that a job's wildcards name."""
-    return GRID["{0.dataset}/{0.model}/{0.loss}/seed{0.seed}".format(wildcards)]
+def ask(method, *subjects):
+    """Return a function of wildcards: what a method of the grid answers about their "run", "dataset" or "model".
+
+    A spec, everything besides input files and code that determines what a job makes, is passed as text.
+    """
+
+    def answer(wildcards):
+        named = {name: getattr(wildcards, name, None) for name in subjects}
+        if "run" in named:
+            path = "{0.dataset}/{0.model}/{0.loss}/seed{0.seed}".format(wildcards)
+            named["run"] = GRID[path]
+        found = method(**named)
+        return spec_text(found) if isinstance(found, dict) else found
+
+    return answer
 
 
-def data_spec(wildcards):
-    """Return everything that determines one prepared dataset."""
-    return spec_text(GRID.data_spec(wildcards.dataset))
-
-
-def data_files(wildcards):
-    """Return the user's own files that a dataset is made from."""
-    return GRID.data_files(wildcards.dataset)
-
-
-def training_spec(wildcards):
-    """Return everything that determines one trained model, besides data and code."""
-    return spec_text(GRID.training_spec(run_of(wildcards)))
-
-
-def loss_code(wildcards):
-    """Return digests of the file of a run's loss, excluding files shared by all runs."""
-    return _own_code("workflow_scripts/train.py", loss_file(wildcards.loss))
-
-
-def model_code(entry_point):
-    """Return a function of wildcards: digests of the file of a run's model, excluding files shared by all."""
+def own_code(entry_point, file_of, wildcard):
+    """Return a function of wildcards: digests of the file of a loss or model, excluding files shared by all runs."""
 
     def digests(wildcards):
-        return _own_code(entry_point, model_file(wildcards.model))
+        shared = set(code_version(entry_point))
+        return " ".join(
+            sorted({*code_version(file_of(getattr(wildcards, wildcard)))} - shared)
+        )
 
     return digests
 
 
-def _own_code(entry_point, file):
-    shared = set(code_version(entry_point))
-    return " ".join(sorted({*code_version(file)} - shared))
-
-
-def training_threads(wildcards):
-    """Return the CPU threads that the run's recipe trains and predicts with."""
-    return GRID.recipe(run_of(wildcards)).threads
-
-
-def import_spec(wildcards):
-    """Return everything that determines one set of imported logits."""
-    return spec_text(GRID.import_spec(run_of(wildcards)))
-
-
-def imported_file(wildcards):
-    """Return the user's own file of logits: one, or none for a published network."""
-    return GRID.import_files(run_of(wildcards))
-
-
-def calibration_spec(wildcards):
-    """Return everything that determines one run's calibration, besides its logits and code."""
-    return spec_text(GRID.calibration_spec(run_of(wildcards)))
-
-
-def recommendation_spec(wildcards):
-    """Return everything that determines one run's recommended calibrator, besides its logits and code."""
-    return spec_text(GRID.recommendation_spec(run_of(wildcards)))
-
-
-def human_spec(wildcards):
-    """Return everything that determines the human labels of a dataset."""
-    return spec_text(GRID.human_spec(wildcards.dataset))
-
-
-def human_sources(wildcards):
-    """Return the user's own file of human labels: one or none."""
-    return GRID.human_files(wildcards.dataset)
+def whole_spec(wildcards):
+    """Return the whole configuration."""
+    return spec_text(config)
 
 
 def human_labels(wildcards):
     """Return the human labels that a run is compared with: one file or none."""
     known = wildcards.dataset in GRID.human_labels
     return [f"results/human_labels/{wildcards.dataset}.npz"] if known else []
-
-
-def theory_spec(rule):
-    """Return the settings that one rule of the theory stage reads."""
-    return spec_text(job_settings(config["theory"], rule))
 
 
 def package_files(pattern):
@@ -141,36 +96,40 @@ def package_files(pattern):
     )
 
 
-def product_code(chosen, *data):
-    """Return digests of all behind some products: their modules are loaded by name, not imported."""
+def product_params(chosen, *data):
+    """Return digests of all behind some products, what is built, and the settings of the report that it declares.
+
+    The modules of products are loaded by name, not imported.
+    """
     modules = sorted({module for product in chosen for module in product.modules})
     digests = code_version("workflow_scripts/products.py", *modules, *data)
-    return " ".join([*digests, VOCABULARY])
-
-
-def product_spec(chosen):
-    """Return what is built, and the settings of the report that it declares."""
-    return spec_text(
-        {
-            "kind": chosen[0].kind if chosen else "figure",
-            "names": [product.name for product in chosen],
-            "settings": LAYOUT.settings(chosen),
-        }
-    )
+    spec = {
+        "kind": chosen[0].kind if chosen else "figure",
+        "names": [product.name for product in chosen],
+        "settings": LAYOUT.settings(chosen),
+    }
+    return {"code": " ".join([*digests, VOCABULARY]), "spec": spec_text(spec)}
 
 
 def shown_in_report(chosen, suffix):
     """Return the files of tables or figures, each under its heading in Snakemake's own report."""
-    return [_report_entry(product, suffix) for product in chosen]
+    return [_report_entry(product, _files([product], suffix)) for product in chosen]
 
 
-def _report_entry(product, suffix):
-    if product.scope == "all":
-        files, pair = LAYOUT.files([product], suffix), "All runs"
-    else:
-        files, pair = LAYOUT.patterns([product], suffix), "{dataset}, {model}"
+def _report_entry(product, files):
+    pair = "All runs" if product.scope == "all" else "{dataset}, {model}"
     page, labels = products.PAGES[product.page], {product.kind: product.heading}
     return report(files, category=page, subcategory=pair, labels=labels)
+
+
+def figure_files(chosen):
+    """Return the files of figures, over all runs or of one dataset and model."""
+    return [*_files(chosen, "pdf"), *shown_in_report(chosen, "png")]
+
+
+def _files(chosen, suffix):
+    over_all = all(product.scope == "all" for product in chosen)
+    return (LAYOUT.files if over_all else LAYOUT.patterns)(chosen, suffix)
 
 
 def model_inputs(chosen):
@@ -190,25 +149,6 @@ def runs_files(pattern):
         return [pattern.format(run=run.path) for run in runs]
 
     return files
-
-
-# The specs below grow with the number of runs. `printf`, a part of the shell, writes them to standard input,
-# since a program takes no argument of more than 128 KiB.
-
-
-def recovery_spec(wildcards):
-    """Return everything that determines the recovery of one dataset and model, besides its input files and code."""
-    return spec_text(GRID.recovery_spec(wildcards.dataset, wildcards.model))
-
-
-def runs_spec(wildcards):
-    """Return what the collection of all runs needs: the sections that define them and the level of intervals."""
-    return spec_text(GRID.runs_spec())
-
-
-def whole_spec(wildcards):
-    """Return the whole configuration."""
-    return spec_text(config)
 
 
 onstart:

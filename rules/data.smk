@@ -4,7 +4,7 @@
 rule fetch_data:
     """Prepare one dataset: inputs, labels and split indices, with a record of where they came from."""
     input:
-        files=data_files,
+        files=ask(GRID.data_files, "dataset"),
     output:
         data="results/data/{dataset}.npz",
         record="results/data/{dataset}.json",
@@ -19,7 +19,7 @@ rule fetch_data:
         runtime=growing(240),
     params:
         *code_version("workflow_scripts/fetch_data.py"),
-        spec=data_spec,
+        spec=ask(GRID.data_spec, "dataset"),
     shell:
         "python -m workflow_scripts.fetch_data"
         " --spec {params.spec:q}"

@@ -4,7 +4,7 @@
 rule recovery_human:
     """How people labelled the test samples of one dataset, fetched or read from the user's file, and checked."""
     input:
-        human_sources,
+        ask(GRID.human_files, "dataset"),
     output:
         human="results/human_labels/{dataset}.npz",
     log:
@@ -16,7 +16,7 @@ rule recovery_human:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/recovery_human.py"),
-        spec=human_spec,
+        spec=ask(GRID.human_spec, "dataset"),
     shell:
         "python -m workflow_scripts.recovery_human"
         " --spec {params.spec:q}"
@@ -44,8 +44,10 @@ rule recover:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/recover.py"),
-        spec=recovery_spec,
+        spec=ask(GRID.recovery_spec, "dataset", "model"),
     shell:
+        # A spec that grows with the number of runs comes from standard input, by a part of the shell: a program takes
+        # no argument of more than 128 KiB.
         "printf %s {params.spec:q} | python -m workflow_scripts.recover"
         " --spec -"
         " --logits {input.logits:q}"

@@ -54,7 +54,7 @@ rule collect:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/collect.py"),
-        spec=runs_spec,
+        spec=ask(GRID.runs_spec),
     shell:
         "printf %s {params.spec:q} | python -m workflow_scripts.collect"
         " --spec -"
@@ -79,8 +79,7 @@ rule tables:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
-        code=product_code(TABLES, "focalcal/reporting/templates/table.html", *PUBLISHED),
-        spec=product_spec(TABLES),
+        **product_params(TABLES, "focalcal/reporting/templates/table.html", *PUBLISHED),
         dataset_model="",
     shell:
         "python -m workflow_scripts.products"
@@ -101,8 +100,7 @@ use rule tables as charts with:
     benchmark:
         "results/benchmarks/charts.tsv"
     params:
-        code=product_code(CHARTS),
-        spec=product_spec(CHARTS),
+        **product_params(CHARTS),
 
 
 use rule tables as figures with:
@@ -110,15 +108,13 @@ use rule tables as figures with:
     input:
         LAYOUT.inputs(FIGURES),
     output:
-        LAYOUT.files(FIGURES, "pdf"),
-        shown_in_report(FIGURES, "png"),
+        figure_files(FIGURES),
     log:
         "logs/figures.log",
     benchmark:
         "results/benchmarks/figures.tsv"
     params:
-        code=product_code(FIGURES, *PUBLISHED),
-        spec=product_spec(FIGURES),
+        **product_params(FIGURES, *PUBLISHED),
 
 
 use rule tables as recovery_figures with:
@@ -126,15 +122,13 @@ use rule tables as recovery_figures with:
     input:
         LAYOUT.inputs(RECOVERY_FIGURES),
     output:
-        LAYOUT.files(RECOVERY_FIGURES, "pdf"),
-        shown_in_report(RECOVERY_FIGURES, "png"),
+        figure_files(RECOVERY_FIGURES),
     log:
         "logs/recovery_figures.log",
     benchmark:
         "results/benchmarks/recovery_figures.tsv"
     params:
-        code=product_code(RECOVERY_FIGURES),
-        spec=product_spec(RECOVERY_FIGURES),
+        **product_params(RECOVERY_FIGURES),
 
 
 use rule tables as theory_figures with:
@@ -142,8 +136,7 @@ use rule tables as theory_figures with:
     input:
         LAYOUT.inputs(THEORY_FIGURES),
     output:
-        LAYOUT.files(THEORY_FIGURES, "pdf"),
-        shown_in_report(THEORY_FIGURES, "png"),
+        figure_files(THEORY_FIGURES),
     log:
         "logs/theory_figures.log",
     benchmark:
@@ -151,8 +144,7 @@ use rule tables as theory_figures with:
     conda:
         "../envs/theory.yaml"
     params:
-        code=product_code(THEORY_FIGURES),
-        spec=product_spec(THEORY_FIGURES),
+        **product_params(THEORY_FIGURES),
 
 
 use rule tables as model_figures with:
@@ -160,15 +152,13 @@ use rule tables as model_figures with:
     input:
         model_inputs(MODEL_FIGURES),
     output:
-        LAYOUT.patterns(MODEL_FIGURES, "pdf"),
-        shown_in_report(MODEL_FIGURES, "png"),
+        figure_files(MODEL_FIGURES),
     log:
         "logs/model_figures/{dataset}/{model}.log",
     benchmark:
         "results/benchmarks/model_figures/{dataset}/{model}.tsv"
     params:
-        code=product_code(MODEL_FIGURES),
-        spec=product_spec(MODEL_FIGURES),
+        **product_params(MODEL_FIGURES),
         dataset_model="{dataset}/{model}",
 
 
@@ -177,15 +167,13 @@ use rule model_figures as training_figures with:
     input:
         model_inputs(TRAINING_FIGURES),
     output:
-        LAYOUT.patterns(TRAINING_FIGURES, "pdf"),
-        shown_in_report(TRAINING_FIGURES, "png"),
+        figure_files(TRAINING_FIGURES),
     log:
         "logs/training_figures/{dataset}/{model}.log",
     benchmark:
         "results/benchmarks/training_figures/{dataset}/{model}.tsv"
     params:
-        code=product_code(TRAINING_FIGURES),
-        spec=product_spec(TRAINING_FIGURES),
+        **product_params(TRAINING_FIGURES),
 
 
 use rule model_figures as curve_figures with:
@@ -193,15 +181,13 @@ use rule model_figures as curve_figures with:
     input:
         model_inputs(CURVE_FIGURES),
     output:
-        LAYOUT.patterns(CURVE_FIGURES, "pdf"),
-        shown_in_report(CURVE_FIGURES, "png"),
+        figure_files(CURVE_FIGURES),
     log:
         "logs/curve_figures/{dataset}/{model}.log",
     benchmark:
         "results/benchmarks/curve_figures/{dataset}/{model}.tsv"
     params:
-        code=product_code(CURVE_FIGURES),
-        spec=product_spec(CURVE_FIGURES),
+        **product_params(CURVE_FIGURES),
 
 
 use rule model_figures as image_figures with:
@@ -209,55 +195,27 @@ use rule model_figures as image_figures with:
     input:
         model_inputs(IMAGE_FIGURES),
     output:
-        LAYOUT.patterns(IMAGE_FIGURES, "pdf"),
-        shown_in_report(IMAGE_FIGURES, "png"),
+        figure_files(IMAGE_FIGURES),
     log:
         "logs/image_figures/{dataset}/{model}.log",
     benchmark:
         "results/benchmarks/image_figures/{dataset}/{model}.tsv"
     params:
-        code=product_code(IMAGE_FIGURES),
-        spec=product_spec(IMAGE_FIGURES),
-
-
-rule experiment_checks:
-    """Numbers that decide the papers' experimental statements, from the available runs."""
-    input:
-        metrics="results/tables/metrics.csv",
-        runs="results/tables/runs.csv",
-        surfaces=collect("results/calibration/{run}/surfaces.npz", run=GRID.paths),
-        histories=collect("results/runs/{run}/history.csv", run=GRID.trained_paths),
-    output:
-        "results/tables/experiment_checks.csv",
-    log:
-        "logs/experiment_checks.log",
-    benchmark:
-        "results/benchmarks/experiment_checks.tsv"
-    conda:
-        "../envs/reporting.yaml"
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
-    params:
-        *code_version("workflow_scripts/experiment_checks.py", *PUBLISHED, *CLAIMS),
-    shell:
-        "python -m workflow_scripts.experiment_checks"
-        " --results results"
-        " --output {output:q}"
-        " > {log:q} 2>&1"
+        **product_params(IMAGE_FIGURES),
 
 
 rule claims:
-    """The papers' checkable statements, each with printed and computed numbers, a verdict and its evidence."""
+    """The papers' checkable statements, each with printed and computed numbers, a verdict and its evidence.
+
+    Numbers that only experiments give are computed first, from the available runs.
+    """
     input:
+        metrics="results/tables/metrics.csv",
+        surfaces=collect("results/calibration/{run}/surfaces.npz", run=GRID.paths),
+        histories=collect("results/runs/{run}/history.csv", run=GRID.trained_paths),
         evidence=[
-            "results/theory/bounds.csv",
-            "results/theory/certificate.json",
-            "results/theory/checks.csv",
-            "results/theory/matching.csv",
-            "results/theory/matching_fits.csv",
-            "results/theory/thresholds.csv",
-            "results/tables/experiment_checks.csv",
+            *rules.theory_tables.output,
+            *rules.theory_checks.output,
             "results/tables/recovery_diagnosis.csv",
             "results/tables/recovery_paradigms.csv",
             "results/tables/recovery_posterior.csv",
@@ -265,6 +223,7 @@ rule claims:
             "results/tables/scores.csv",
         ],
     output:
+        checks="results/tables/experiment_checks.csv",
         table=report(
             "results/tables/claims.csv",
             caption="../report/claims.rst",
@@ -273,16 +232,20 @@ rule claims:
         readable="results/tables/claims.md",
     log:
         "logs/claims.log",
+    benchmark:
+        "results/benchmarks/claims.tsv"
     conda:
         "../envs/reporting.yaml"
     resources:
-        mem_mb=growing(1000),
-        runtime=growing(10),
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         *code_version("workflow_scripts/claims.py", *PUBLISHED, *CLAIMS),
     shell:
         "python -m workflow_scripts.claims"
+        " --results results"
         " --evidence {input.evidence:q}"
+        " --checks {output.checks:q}"
         " --table {output.table:q}"
         " --readable {output.readable:q}"
         " > {log:q} 2>&1"
@@ -299,7 +262,7 @@ rule report:
         runs="results/tables/runs.csv",
         claims=LEDGER,
         evidence=(
-            [*rules.claims.input.evidence, "results/theory/linear_model.csv"]
+            [*rules.claims.input.evidence, rules.claims.output.checks]
             if LEDGER
             else []
         ),

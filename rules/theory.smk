@@ -23,7 +23,7 @@ rule theory_tables:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_tables.py"),
-        spec=theory_spec("theory_tables"),
+        spec=spec_text(job_settings(config["theory"], "theory_tables")),
     shell:
         "python -m workflow_scripts.theory_tables"
         " --spec {params.spec:q}"
@@ -48,7 +48,7 @@ rule theory_checks:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/theory_checks.py"),
-        spec=theory_spec("theory_checks"),
+        spec=spec_text(job_settings(config["theory"], "theory_checks")),
     shell:
         "python -m workflow_scripts.theory_checks"
         " --spec {params.spec:q}"

@@ -17,15 +17,15 @@ rule train:
         dataset=GRID.trained_constraint,
     conda:
         "../envs/training.yaml"
-    threads: training_threads
+    threads: ask(GRID.threads, "run")
     resources:
         mem_mb=growing(4000),
         runtime=1440,
     params:
         *code_version("workflow_scripts/train.py"),
-        loss=loss_code,
-        model=model_code("workflow_scripts/train.py"),
-        spec=training_spec,
+        loss=own_code("workflow_scripts/train.py", loss_file, "loss"),
+        model=own_code("workflow_scripts/train.py", model_file, "model"),
+        spec=ask(GRID.training_spec, "run"),
     shell:
         # The checkpoint is not an output: Snakemake deletes the outputs of a job that was stopped.
         # `exec` lets a signal to the job reach the training itself.
@@ -54,14 +54,14 @@ rule dump_logits:
         dataset=GRID.trained_constraint,
     conda:
         "../envs/training.yaml"
-    threads: training_threads
+    threads: ask(GRID.threads, "run")
     resources:
         mem_mb=growing(4000),
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/dump_logits.py"),
-        model=model_code("workflow_scripts/dump_logits.py"),
-        spec=training_spec,
+        model=own_code("workflow_scripts/dump_logits.py", model_file, "model"),
+        spec=ask(GRID.training_spec, "run"),
     shell:
         "python -m workflow_scripts.dump_logits"
         " --spec {params.spec:q}"
@@ -74,7 +74,7 @@ rule dump_logits:
 rule import_logits:
     """Logits of a model trained elsewhere, the user's or a published one, in the form that trained runs have."""
     input:
-        file=imported_file,
+        file=ask(GRID.import_files, "run"),
     output:
         logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
         record="results/runs/{dataset}/{model}/{loss}/seed{seed}/run.json",
@@ -89,7 +89,7 @@ rule import_logits:
         runtime=growing(30),
     params:
         *code_version("workflow_scripts/import_logits.py"),
-        spec=import_spec,
+        spec=ask(GRID.import_spec, "run"),
     shell:
         "python -m workflow_scripts.import_logits"
         " --spec {params.spec:q}"

@@ -101,6 +101,14 @@ class Grid:
         """Return how a run is trained, defaults filled in."""
         return recipe_from_dict(self._config["recipes"][run.recipe])
 
+    def threads(self, run: Run) -> int:
+        """Return the CPU threads that a run is trained and its logits are computed with."""
+        return self.recipe(run).threads
+
+    def gpus(self, run: Run) -> int:
+        """Return the GPUs that a run's training asks for: one, or none if its recipe says `device: cpu`."""
+        return int(self.recipe(run).device != "cpu")
+
     def data_spec(self, dataset: str) -> dict[str, Any]:
         """Return the spec of one prepared dataset."""
         return registry.job_spec(dataset, self._config["datasets"].get(dataset), self._root)

@@ -34,7 +34,7 @@ IN_THE_REPORT = (
 )
 ENTRY_POINTS = (
     *("train", "dump_logits", "calibrate", "recover", "inspect_data", "collect", "products"),
-    *("experiment_checks", "claims", "report"),
+    *("claims", "report"),
 )
 
 

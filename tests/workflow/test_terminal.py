@@ -17,7 +17,7 @@ WAITING_FAILURE = """for _ in range(1200):
             break
         time.sleep(0.05)
     raise ValueError("made to fail")
-    rows = """
+    measured = """
 """A job fails like this once the file exists, or after a minute."""
 
 
@@ -58,7 +58,7 @@ def test_another_title_is_announced_before_the_report_is_replaced(project):
 
 def test_a_terminal_shows_running_jobs_and_a_failure_ends_with_cause_and_log(project):
     project.edit("workflow_scripts/claims.py", "from pathlib", "import time\nfrom pathlib")
-    project.edit("workflow_scripts/claims.py", "rows = ", WAITING_FAILURE)
+    project.edit("workflow_scripts/claims.py", "measured = ", WAITING_FAILURE)
     (project.root / "results/tables/claims.csv").unlink()
     command = [sys.executable, "-m", "snakemake", "--cores", "1"]
     code, output = on_a_terminal(command, project.root, b"0 of 3 jobs done, 1 running")
@@ -82,8 +82,6 @@ def test_own_logits_alone_plan_neither_theory_nor_claims(fresh_project):
     fresh_project.configure(lambda config: config.update(runs=[], logits={"my-model": entry}))
     planned = fresh_project.planned()
     assert planned["report"] == planned["import_logits"] == 1
-    assert not {rule for rule in planned if "theory" in rule} | (
-        planned.keys() & {"claims", "experiment_checks"}
-    )
+    assert not {rule for rule in planned if rule == "claims" or "theory" in rule}
     assert fresh_project.planned("theory_all")["theory_figures"] == 1
     assert '"title": "my-model"' in fresh_project.snakemake("-n", "-p", "plan")

@@ -17,7 +17,7 @@ from focalcal.reporting.records.collect import RUN_COLUMNS, write_comparisons, w
 from focalcal.reporting.records.measurements import COLUMNS
 from tests.project import ROOT, merged_config
 from tests.unit.reporting.made_recommendation import made_recommendation
-from workflow_scripts import claims, experiment_checks, products, report
+from workflow_scripts import claims, products, report
 
 SETTINGS = {
     "metric": "ece",
@@ -91,13 +91,14 @@ class MadeResults:
         self._build(self.layout.products("table"))
         if charts := self.layout.products("chart"):
             self._build(charts)
-        checks = self._path("tables/experiment_checks.csv")
-        experiment_checks.main(["--results", str(self.results), "--output", checks])
         # Theory was not run: its files do not exist.
         tables = {claim.table for claim in load_claims() if claim.table.startswith("results/")} | {RUNS}
         evidence = sorted(self._path(table.removeprefix("results/")) for table in tables)
-        ledger = ["--table", self._path("tables/claims.csv"), "--readable", self._path("tables/claims.md")]
-        claims.main(["--evidence", *evidence, *ledger])
+        files = {"checks": "experiment_checks.csv", "table": "claims.csv", "readable": "claims.md"}
+        written = [
+            text for name, file in files.items() for text in (f"--{name}", self._path(f"tables/{file}"))
+        ]
+        claims.main(["--results", str(self.results), "--evidence", *evidence, *written])
 
     def write_figures(self):
         """Draw the figures of the reporting stage; the others, whose data are not made up, are blank."""

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
@@ -12,13 +11,13 @@ from focalcal.common.errors import UserError
 from focalcal.reporting.claims.evidence import Evidence, MissingEvidence
 from focalcal.reporting.claims.ledger import (
     FOLDER,
+    RUNS,
     judge,
     load_claims,
 )
 from focalcal.reporting.claims.settings import PRINTED, outside_reasons
 from workflow_scripts import theory_checks, theory_tables
 
-ROOT = Path(__file__).parents[3]
 SPEC = json.dumps(
     {
         "gammas": [0.5, 3.0, 4.0, 5.0, 7.0],
@@ -88,10 +87,9 @@ def own_root(root, tmp_path):
 
 
 def evidence_in(root):
-    """Return the evidence that the rule declares, below a root."""
-    rule = (ROOT / "rules" / "reporting.smk").read_text().split("rule claims:")[1].split("output:")[0]
-    names = [line.strip().strip('",') for line in rule.splitlines() if '"results/' in line]
-    return Evidence([root / name for name in names])
+    """Return the files that claims are judged on, below a root."""
+    names = {claim.table for claim in load_claims() if claim.table.startswith("results/")} | {RUNS}
+    return Evidence([root / name for name in sorted(names)])
 
 
 def theory_ledger(root):
