@@ -9,7 +9,11 @@ from pathlib import Path
 # The libraries of Snakemake stay loaded. Looking for garbage among them would take a fifth of the time of a start.
 gc.freeze()
 ROOT = Path(str(workflow.current_basedir)).parent
+# This checkout's focalcal, whichever is installed; a workflow that uses this one as a module keeps its path.
 sys.path.insert(0, str(ROOT))
+import focalcal
+
+sys.path.remove(str(ROOT))
 
 from focalcal.calibration import catalogue
 from focalcal.config.provenance import job_params
@@ -24,6 +28,7 @@ GRID = read_configuration(
     ROOT,
     workflow.overwrite_configfiles,
     is_main_process=workflow.is_main_process,
+    is_module=Path(workflow.basedir).resolve() != ROOT.resolve(),
 )
 code_version = cache(job_params)
 CALIBRATORS = catalogue.declaring_files(config["calibration"]["methods"])

@@ -21,6 +21,7 @@ rule train:
     resources:
         mem_mb=growing(4000),
         runtime=1440,
+        gpu=ask(GRID.gpus, "run"),
     params:
         *code_version("workflow_scripts/train.py"),
         loss=own_code("workflow_scripts/train.py", loss_file, "loss"),

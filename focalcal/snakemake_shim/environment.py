@@ -1,6 +1,7 @@
-"""The environment of jobs: this installation's Python, this checkout's modules, the download cache."""
+"""The environment of jobs: this installation's Python and this checkout's modules."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from focalcal.common.errors import UserError
 PLUMBING = True
 
 
-def set_job_environment(root: Path, cache: str | None) -> None:
+def set_for_jobs(root: Path) -> None:
     """Set the environment that jobs inherit.
 
     They then run this Python on this checkout, whether or not an environment is active and wherever
@@ -29,5 +30,17 @@ def set_job_environment(root: Path, cache: str | None) -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), *inherited]))
-    if cache is not None:
-        os.environ["FOCALCAL_CACHE"] = cache
+
+
+def refuse_without_checkout(root: Path) -> None:
+    """Raise a UserError unless `python` finds the modules of this checkout in the environment as it is."""
+    command = ["python", "-c", "import workflow_scripts; print(workflow_scripts.__file__)"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        found = "no such modules"
+    if Path(found).resolve().parent.parent != root.resolve():
+        raise UserError(
+            f"jobs of the module at {str(root)!r} would import {found}; allowed: the modules of that folder; "
+            f"activate the environment in which it is installed, or name the folder in PYTHONPATH"
+        )

@@ -6,6 +6,7 @@ Of Snakemake's parts without documentation, the Snakefile hands over two, `workf
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,17 +17,21 @@ from focalcal.config import titles
 from focalcal.config.command_line import restore_types
 from focalcal.config.grid import Grid, build_grid
 from focalcal.config.validation import SCHEMA_FILE
-from focalcal.snakemake_shim import copied_results, orphaned_jobs
-from focalcal.snakemake_shim.environment import set_job_environment
+from focalcal.snakemake_shim import copied_results, environment, orphaned_jobs
 
 
 def read_configuration(
-    config: dict[str, Any], root: Path, overlays: Sequence[str | Path], *, is_main_process: bool
+    config: dict[str, Any],
+    root: Path,
+    overlays: Sequence[str | Path],
+    *,
+    is_main_process: bool,
+    is_module: bool,
 ) -> Grid:
     """Return the grid of Snakemake's configuration, completed in place; a mistake ends the process.
 
     `overlays` are the files of --configfile. On a cluster each job reads the Snakefile again and leaves the
-    user's files of logits alone.
+    user's files of logits alone. A workflow that uses this one as a module keeps its environment.
     """
     with _ending_with_one_line():
         schema = json.loads((root / SCHEMA_FILE).read_text(encoding="utf-8"))
@@ -38,7 +43,12 @@ def read_configuration(
         grid = build_grid(config, root, read_own_files=is_main_process)
         if is_main_process:
             copied_results.refuse_without_records(Path.cwd())
-        set_job_environment(root, config["cache"])
+            if is_module:
+                environment.refuse_without_checkout(root)
+        if not is_module:
+            environment.set_for_jobs(root)
+        if config["cache"] is not None:
+            os.environ["FOCALCAL_CACHE"] = config["cache"]
     return grid
 
 

@@ -65,9 +65,11 @@ def test_no_node_runs_more_trainings_than_it_has_gpus(finished):
 def test_small_jobs_of_a_run_share_one_submission(finished):
     submitted = [job["Comment"].removeprefix("rule_").split("_wildcards_")[0] for job in finished.jobs()]
     assert len([name for name in submitted if name.startswith("run_")]) == len(RUNS)
-    assert len([name for name in submitted if name.startswith("theory_theory_")]) == 1
-    alone = {"dump_logits", "calibrate", "recommend", "theory_tables"}
-    assert not alone & set(submitted)
+    assert not {"dump_logits", "calibrate", "recommend"} & set(submitted)
+
+
+def test_no_submission_asks_for_cpus_that_it_cannot_use(finished):
+    assert {job["NumCPUs"] for job in finished.jobs()} == {"1"}
 
 
 def test_table_holds_every_run(finished):

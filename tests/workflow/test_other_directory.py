@@ -1,5 +1,9 @@
 """Snakemake in another folder (`--snakefile`, `--directory`, `module`): products go there."""
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -42,18 +46,39 @@ rule mine:
     default_target: True
     input: rules.focalcal_data_all.input
     output: "mine.txt"
-    shell: "touch {output}"
+    shell: "python scripts/mine.py > {output}"
 """
 
 
-def test_another_workflow_uses_this_one_as_a_module(elsewhere):
+@pytest.fixture
+def host(elsewhere, monkeypatch):
+    """A workflow that uses the copy as a module, in an environment that has it, with a program of its own."""
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(elsewhere.root.parent / "sources"))
     (elsewhere.root / "Snakefile").write_text(MODULE)
-    assert elsewhere.planned("focalcal_all")["focalcal_train"] == 4
-    elsewhere.snakemake()
-    assert (elsewhere.root / "results" / "data" / "gauss-3.npz").is_file()
+    (elsewhere.root / "scripts").mkdir()
+    (elsewhere.root / "scripts" / "sibling.py").write_text("import os\n")
+    # Python looks for the sibling beside the program, unless PYTHONSAFEPATH is set.
+    program = "from sibling import os\nprint(os.environ['PATH'], os.environ['PYTHONPATH'], sep='\\n')\n"
+    (elsewhere.root / "scripts" / "mine.py").write_text(program)
+    return elsewhere
 
 
-def test_another_workflow_gives_the_module_its_own_settings(elsewhere):
+def test_another_workflow_uses_this_one_as_a_module_and_keeps_its_environment(host):
+    assert host.planned("focalcal_all")["focalcal_train"] == 4
+    host.snakemake()
+    assert (host.root / "results" / "data" / "gauss-3.npz").is_file()
+    seen = (host.root / "mine.txt").read_text("utf-8").splitlines()
+    assert seen == [os.environ["PATH"], os.environ["PYTHONPATH"]]
+
+
+def test_a_module_is_refused_where_jobs_would_not_find_it(host, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH")
+    assert "error: jobs of the module at" in host.snakemake("-n", expect=2)
+
+
+def test_another_workflow_gives_the_module_its_own_settings(host):
+    elsewhere = host
     sources = elsewhere.root.parent / "sources"
     settings = yaml.safe_load((sources / "config.yaml").read_text("utf-8"))
     settings["runs"][0]["seeds"] = [7]

@@ -88,17 +88,28 @@ def test_an_environment_has_what_its_rules_import(path):
 @pytest.mark.parametrize("folder", ["/a{b}", "/a:b"])
 def test_a_checkout_whose_path_would_be_misread_is_refused(folder):
     with pytest.raises(UserError, match=r"the path of this checkout, '/a.*move the checkout"):
-        environment.set_job_environment(Path(folder), None)
+        environment.set_for_jobs(Path(folder))
 
 
 @pytest.mark.parametrize("inherited", [None, "", "/theirs", ":/theirs::"])
 def test_jobs_import_from_this_checkout_and_never_from_the_working_directory(monkeypatch, inherited):
-    for name in ("PATH", "PYTHONSAFEPATH", "FOCALCAL_CACHE"):
+    for name in ("PATH", "PYTHONSAFEPATH"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
     if inherited is None:
         monkeypatch.delenv("PYTHONPATH", raising=False)
     else:
         monkeypatch.setenv("PYTHONPATH", inherited)
-    environment.set_job_environment(Path("/ours"), None)
+    environment.set_for_jobs(Path("/ours"))
     assert os.environ["PYTHONSAFEPATH"] == "1"
     assert os.environ["PYTHONPATH"] == ("/ours:/theirs" if inherited else "/ours")
+
+
+def test_a_module_is_refused_where_its_jobs_would_not_find_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    environment.refuse_without_checkout(ROOT)
+    with pytest.raises(UserError, match=r"jobs of the module at .* would import .*; allowed"):
+        environment.refuse_without_checkout(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="would import no such modules; allowed"):
+        environment.refuse_without_checkout(ROOT)

@@ -7,7 +7,7 @@ from snakemake.api import Workflow
 
 from tests.project import ROOT
 
-DOCUMENTED = {"current_basedir"}
+DOCUMENTED = {"basedir", "current_basedir"}
 REPLACEMENTS = {
     "overwrite_configfiles": "a title of its own, report.title, in every overlay: drop titles.fill_in",
     "is_main_process": "reading the user's logits in every job of a cluster: drop read_own_files",
