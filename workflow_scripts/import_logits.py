@@ -2,18 +2,20 @@
 
 from workflow_scripts.entry import command, start
 
+import hashlib
+import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from focalcal.calibration.files.imports import Imported, import_logits, import_record
+from focalcal.calibration.files.imports import Imported, import_logits, import_record, in_halves
 from focalcal.calibration.files.logits_io import from_arrays, write_logits
 from focalcal.common.io import write_json
 from focalcal.config.provenance import provenance
 from focalcal.data.fetch import cache_folder
 from focalcal.data.network_logits import network_arrays
-from focalcal.data.networks import find_network
+from focalcal.data.networks import HALVES, networks_of
 
 
 @command
@@ -28,11 +30,15 @@ def main(spec: dict[str, Any], output: Path, record: Path) -> None:
 
 def _imported(spec: Mapping[str, Any]) -> Imported:
     """Return the logits of the user's own file or of a published network."""
+    halves, swapped = spec["split"] == HALVES, spec.get("swapped", False)
     if "path" in spec:
-        return import_logits(Path(spec["path"]), spec["kind"])
-    arrays = network_arrays(find_network(spec["name"]), cache_folder())
-    checksum = spec["checksums"]["test_logits.npy"].removeprefix("sha256:")
-    return Imported(from_arrays(arrays, spec["name"]), checksum)
+        return import_logits(Path(spec["path"]), spec["kind"], halves=halves, swapped=swapped)
+    (network,) = networks_of(spec["name"])
+    arrays = network_arrays(network, cache_folder())
+    if halves:
+        arrays = in_halves(arrays, network.name, swapped=swapped)
+    checksum = hashlib.sha256(json.dumps(spec["checksums"], sort_keys=True).encode()).hexdigest()
+    return Imported(from_arrays(arrays, network.name), checksum)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def check_logits_files(section: Mapping[str, Any]) -> None:
     for name, values in section.items():
         entry = LogitsEntry(**values)
         with error_prefix(f"config key 'logits.{name}.path'"):
-            imports.import_logits(Path(entry.path), entry.kind)
+            imports.import_logits(Path(entry.path), entry.kind, halves=entry.split == "halves")
 
 
 def _check_block(config: Mapping[str, Any], key: str, block: Mapping[str, Any], root: Path) -> None:

@@ -8,7 +8,7 @@ jobs whose spec it changes, and no others.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,10 @@ class Run:
     """Name of the logits that it stands for; None if it is trained here."""
     published: str | None = None
     """Collection of published networks that it belongs to."""
+    halves: bool = False
+    """Whether one half of the imported samples validates and the other tests."""
+    swapped: bool = False
+    """Whether it is the second half that validates."""
 
     @property
     def path(self) -> str:
@@ -129,8 +133,11 @@ class Grid:
     def import_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one set of imported logits."""
         if run.published is not None:
-            return networks.find_network(str(run.imported)).spec
-        return {"name": run.imported, **asdict(LogitsEntry(**self._config["logits"][run.imported]))}
+            (network,) = networks.networks_of(str(run.imported))
+            source = network.spec
+        else:
+            source = {"name": run.imported, **asdict(LogitsEntry(**self._config["logits"][run.imported]))}
+        return {**source, "seed": run.seed, **({"swapped": run.swapped} if run.halves else {})}
 
     def import_files(self, run: Run) -> list[str]:
         """Return the user's own file of logits; none for a published network, known by its checksums."""
@@ -213,16 +220,35 @@ def _runs_of(config: Mapping[str, Any]) -> list[Run]:
         for identity in product(block["datasets"], block["models"], block["losses"], block["seeds"])
     ]
     imported = [
-        Run(entry["dataset"], entry["model"], entry["loss"], entry["seed"], imported=name)
+        Run(
+            entry["dataset"],
+            entry["model"],
+            entry["loss"],
+            entry["seed"],
+            imported=name,
+            halves=entry.get("split") == networks.HALVES,
+        )
         for name, entry in config["logits"].items()
     ]
     published = [
-        Run(*identity, imported=network.name, published=collection)
-        for collection in config.get("published", ())
-        for network in networks.networks_of(collection)
-        for identity in [(network.dataset, network.model, network.loss, network.seed)]
+        Run(
+            network.dataset,
+            network.model,
+            network.loss,
+            network.seed,
+            imported=network.name,
+            published=network.collection,
+            halves=network.split == networks.HALVES,
+        )
+        for name in config.get("published", ())
+        for network in networks.networks_of(name)
     ]
-    return trained + imported + published
+    return [part for run in trained + imported + published for part in _parts(run)]
+
+
+def _parts(run: Run) -> list[Run]:
+    """Return the run, and the one with the halves swapped if its samples are divided in halves."""
+    return [run, replace(run, seed=run.seed + 1, swapped=True)] if run.halves else [run]
 
 
 def _check_unique(runs: list[Run]) -> None:

@@ -18,7 +18,6 @@ from focalcal.calibration.catalogue import (
 from focalcal.common.constraints import UNIQUE, OpenShare, Positive, SchemaKeyword, Section, Seed
 from focalcal.common.intervals import CONFIDENCE
 from focalcal.common.samples import FEWEST_SAMPLES
-from focalcal.data.networks import collection_names
 from focalcal.theory.settings import TheorySettings
 from focalcal.training.recipes import Recipe
 
@@ -48,6 +47,10 @@ LogitsName = Annotated[
         "A name of letters, digits, dot, plus, minus and underscore.",
         100,
     ),
+]
+PublishedName = Annotated[
+    str,
+    *_matching("^[A-Za-z0-9][A-Za-z0-9._/-]*$", "The name of a collection, or COLLECTION/NETWORK.", 200),
 ]
 PathText = Annotated[
     str,
@@ -96,6 +99,10 @@ class LogitsEntry(Section):
     """Seed of the run; it keeps several runs of one model apart."""
     kind: Literal["logits", "probabilities"] = "logits"
     """What the file holds; probabilities are turned into logits by their logarithm."""
+    split: Literal["stored", "halves"] = "stored"
+    """halves: the file has no validation samples, only `logits` and `labels`. It stands for two runs of one
+    network, this seed and the next: half of its samples validates and the other half tests, then they
+    swap."""
 
 
 @dataclass(frozen=True)
@@ -261,5 +268,6 @@ class Config(Section):
     theory: TheorySettings
     report: ReportSection
     plan: PlanSection
-    published: Annotated[tuple[Annotated[str, SchemaKeyword("enum", collection_names())], ...], UNIQUE] = ()
-    """Collections of published networks whose logits join calibration like any run."""
+    published: Annotated[tuple[PublishedName, ...], UNIQUE] = ()
+    """Collections of published networks, or single ones as COLLECTION/NETWORK, whose logits are fetched and
+    join calibration like any run."""

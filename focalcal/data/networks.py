@@ -1,7 +1,7 @@
 """Networks whose logits other people published, by collection. Standard library only.
 
-There is one TOML file per collection in the folder `networks/`, with the shipped logits beside it. A
-collection with a `base` address is fetched instead.
+There is one TOML file per collection in the folder `networks/`; adding a collection is adding a file. The
+logits are not in the package: they are fetched from the address `base`, with checksums.
 """
 
 import tomllib
@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from focalcal.common.messages import unknown_name
+
 NETWORKS_FOLDER = Path(__file__).resolve().parent / "networks"
+HALVES = "halves"
+"""How a set without validation samples is split: one half validates and the other tests, then they swap."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +26,13 @@ class Network:
     loss: str
     seed: int
     files: tuple[dict[str, Any], ...]
-    """The original arrays: name, size in bytes and checksum of the .npy file of each."""
-    base: str | None
-    """Address of the folder that serves the files; None if the logits are shipped."""
+    """The original files: name, size in bytes, checksum, and the split if a file holds only one."""
+    base: str
+    """Address of the folder that serves the files."""
+    split: str | None
+    """`halves` if there are no validation samples."""
+    columns: dict[str, Any] | None
+    """Of tables: the column of labels, and the columns of logits by label."""
 
     @property
     def name(self) -> str:
@@ -32,14 +40,9 @@ class Network:
         return f"{self.collection}/{self.model}-{self.loss}"
 
     @property
-    def shipped_file(self) -> Path:
-        """Return where the logits are, or would be if they were shipped."""
-        return NETWORKS_FOLDER / f"{self.dataset}-{self.model}-{self.loss}.npz"
-
-    @property
     def spec(self) -> dict[str, Any]:
         """Return everything that determines the logits: what they stand for, and their checksums."""
-        identity = {key: getattr(self, key) for key in ("name", "dataset", "model", "loss", "seed")}
+        identity = {key: getattr(self, key) for key in ("name", "dataset", "model", "loss", "seed", "split")}
         return {**identity, "checksums": {file["name"]: file["checksum"] for file in self.files}}
 
 
@@ -48,25 +51,30 @@ def collection_names() -> list[str]:
     return sorted(file.stem for file in NETWORKS_FOLDER.glob("*.toml"))
 
 
-def networks_of(collection: str) -> list[Network]:
-    """Return the networks of a collection, in the order of its file."""
+def networks_of(name: str) -> list[Network]:
+    """Return the networks of a collection, in the order of its file, or the one network of that name.
+
+    An unknown name is a UserError with those that exist.
+    """
+    collection, _, single = name.partition("/")
+    if collection not in collection_names():
+        raise unknown_name("config key 'published'", name, collection_names())
     entry = tomllib.loads((NETWORKS_FOLDER / f"{collection}.toml").read_text("utf-8"))
-    base = entry.get("base")
-    return [
+    networks = [
         Network(
             collection,
             entry["dataset"],
             network["model"],
             network["loss"],
-            entry["seed"],
+            network.get("seed", entry["seed"]),
             tuple(network["files"]),
-            base and f"{base}{network['origin']}/",
+            entry["base"] + (f"{network['origin']}/" if "origin" in network else ""),
+            entry.get("split"),
+            entry.get("columns"),
         )
         for network in entry["networks"]
     ]
-
-
-def find_network(name: str) -> Network:
-    """Return the network of that name."""
-    collection, _, _ = name.partition("/")
-    return next(network for network in networks_of(collection) if network.name == name)
+    found = [network for network in networks if single in {"", network.name.removeprefix(f"{collection}/")}]
+    if not found:
+        raise unknown_name("config key 'published'", name, [network.name for network in networks])
+    return found

@@ -66,7 +66,7 @@ def test_data_all_fetches_what_nodes_without_internet_access_cannot(project):
     configs = ("--configfile", "configs/published-networks.yaml", "human.yaml")
     assert project.planned("data_all", *configs) == {
         "data_all": 1,
-        "import_logits": 14,
+        "import_logits": 108,
         "recovery_human": 1,
     }
 

@@ -8,6 +8,9 @@
   names of class columns, or their positions 0..k-1. Any other column is refused: one without a name, one
   beside numbered class columns, and one of whole numbers beside class columns that have fractions.
 
+With `split: halves` a file has one split only: arrays `logits`, `labels` and, if it is known, `posterior`, or
+a table without the column `split`. One half of its samples validates and the other tests.
+
 With `kind: probabilities` the numbers are probabilities instead of logits, and their logarithms are taken.
 Formats that run code when they are read (pickle, and so PyTorch's) are refused.
 """
@@ -56,20 +59,55 @@ class Imported:
 
     logits: RunLogits
     checksum: str
-    """SHA-256 of the file that they were read from; of several files, that of the test logits."""
+    """SHA-256 of the file that they were read from, or of the checksums of a published network's files."""
     warnings: tuple[str, ...] = ()
     """What the user should know about the file, one sentence each."""
 
 
-def import_logits(path: Path, kind: str) -> Imported:
-    """Return the checked logits of `path`; a UserError names what is wrong and the repair."""
+def import_logits(path: Path, kind: str, *, halves: bool = False, swapped: bool = False) -> Imported:
+    """Return the checked logits of `path`; a UserError names what is wrong and the repair.
+
+    With `halves` the file has one split only; see `in_halves`.
+    """
     arrays = _read_arrays(path)
+    if halves:
+        arrays = in_halves(arrays, str(path), swapped=swapped)
+    elif "logits" in arrays and not any(name.startswith("val_") for name in arrays):
+        raise UserError(
+            f"{path} has one split only; allowed: validation and test samples; add those (in a table with a "
+            f"column 'split'), or divide the file with `split: halves`"
+        )
     warnings: list[str] = []
     for split in SPLITS:
         name = f"{split}_logits"
         if name in arrays:
             arrays[name] = _as_logits(arrays[name], kind, f"{path}: {name}", warnings)
     return Imported(logits_io.from_arrays(arrays, str(path)), checksum(path), tuple(warnings))
+
+
+def in_halves(arrays: Mapping[str, NDArray], source: str, *, swapped: bool) -> dict[str, NDArray]:
+    """Return validation and test arrays from `logits`, `labels` and, if it is known, `posterior`.
+
+    The n samples are permuted by `RandomState(0).permutation(n)`, so that sets of one length, such as those
+    of one dataset, are divided alike. The first half (n // 2) validates and the rest tests, or, if `swapped`,
+    the other way round; each half keeps the order of the file.
+    """
+    found = {kind: arrays[kind] for kind in ("logits", "labels", "posterior") if kind in arrays}
+    lengths = {kind: len(array) if array.ndim else 0 for kind, array in found.items()}
+    if not {"logits", "labels"} <= set(found) or len(set(lengths.values())) > 1:
+        described = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
+        raise UserError(
+            f"{source} has the arrays {described}; allowed with `split: halves`: logits (n, k), labels (n,); "
+            f"rename them, or leave `split` out for a file with validation and test samples"
+        )
+    order = np.random.RandomState(0).permutation(lengths["logits"])
+    middle = len(order) // 2
+    halves = [np.sort(order[:middle]), np.sort(order[middle:])]
+    return {
+        f"{split}_{kind}": array[rows]
+        for split, rows in zip(SPLITS, reversed(halves) if swapped else halves, strict=True)
+        for kind, array in found.items()
+    }
 
 
 def import_record(spec: Mapping[str, Any], imported: Imported, origin: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,23 +191,24 @@ def _read_parquet_table(path: Path) -> dict[str, NDArray]:
 
 
 def _from_table(table: pd.DataFrame, path: Path) -> dict[str, NDArray]:
-    """Return the arrays of a table with columns `label`, `split` and one per class."""
-    for needed in ("label", "split"):
-        if needed not in table.columns:
-            raise UserError(
-                f"{path} has no column {needed!r}; it has {', '.join(map(str, table.columns[:5]))}, ...; "
-                f"allowed: columns label, split (val or test) and one per class; add or rename it"
-            )
+    """Return the arrays of a table with columns `label`, one per class and, if it has both, `split`."""
+    if "label" not in table.columns:
+        raise UserError(
+            f"{path} has no column 'label'; it has {', '.join(map(str, table.columns[:5]))}, ...; "
+            f"allowed: columns label, split (val or test) and one per class; add or rename it"
+        )
     if table.empty:
         raise UserError(f"{path} has no rows; allowed: one row per sample; write it again with its samples")
+    scores = _class_scores(table.drop(columns=["label", "split"], errors="ignore"), path)
+    labels = _class_positions(table["label"], [str(column) for column in scores.columns], path)
+    if "split" not in table.columns:
+        return {"logits": scores.to_numpy(), "labels": labels}
     unknown = sorted(set(map(str, table["split"])) - set(SPLITS))
     if unknown:
         raise UserError(
             f"{path}: column 'split' has {unknown[0]!r}; allowed: {', '.join(SPLITS)}; "
             f"rename it or drop its rows"
         )
-    scores = _class_scores(table.drop(columns=["label", "split"]), path)
-    labels = _class_positions(table["label"], [str(column) for column in scores.columns], path)
     chosen = {split: (table["split"] == split).to_numpy() for split in SPLITS}
     logits = {f"{split}_logits": scores.to_numpy()[rows] for split, rows in chosen.items()}
     return logits | {f"{split}_labels": labels[rows] for split, rows in chosen.items()}

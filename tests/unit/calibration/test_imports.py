@@ -255,7 +255,7 @@ def test_faulty_arrays_are_named(tmp_path, arrays, message):
     ("change", "message"),
     [
         (lambda t: t.drop(columns="label"), "has no column 'label'; it has cat, dog, emu, split"),
-        (lambda t: t.drop(columns="split"), "has no column 'split'"),
+        (lambda t: t.drop(columns="split"), "has one split only; .* with a column 'split'"),
         (lambda t: t.assign(split="train"), "column 'split' has 'train'; allowed: val, test"),
         (lambda t: t.assign(file="a.png"), "column 'file' holds .*, not numbers"),
         (
@@ -360,8 +360,62 @@ def spec_of(path, kind="logits"):
             "loss": "ce",
             "seed": 1,
             "kind": kind,
+            "split": "stored",
         }
     )
+
+
+class TestHalves:
+    """One split of a file: half of it validates and the other half tests."""
+
+    SAMPLES = noisy(21, 3, 1.0, 5)
+
+    def path(self, tmp_path, **arrays):
+        logits, labels = self.SAMPLES
+        np.savez(tmp_path / "x.npz", **{"logits": logits, "labels": labels, **arrays})
+        return tmp_path / "x.npz"
+
+    def test_each_sample_is_in_one_half_with_its_label_in_the_order_of_the_file(self, tmp_path):
+        logits, labels = self.SAMPLES
+        run = imports.import_logits(self.path(tmp_path), "logits", halves=True).logits
+        order = np.random.RandomState(0).permutation(21)
+        for split, rows in ((run.val, np.sort(order[:10])), (run.test, np.sort(order[10:]))):
+            np.testing.assert_array_equal(split.logits, logits[rows])
+            np.testing.assert_array_equal(split.labels, labels[rows])
+
+    def test_swapped_the_halves_change_places(self, tmp_path):
+        path = self.path(tmp_path, posterior=np.full((21, 3), 1 / 3))
+        one, other = (
+            imports.import_logits(path, "logits", halves=True, swapped=swapped).logits
+            for swapped in (False, True)
+        )
+        for first, second in ((one.val, other.test), (one.test, other.val)):
+            np.testing.assert_array_equal(first.logits, second.logits)
+            np.testing.assert_array_equal(first.labels, second.labels)
+            assert first.posterior.shape == first.logits.shape
+
+    def test_a_table_needs_no_column_split(self, tmp_path):
+        logits, labels = self.SAMPLES
+        table = pd.DataFrame(logits.astype(float), columns=["class_0", "class_1", "class_2"])
+        table.assign(label=labels).to_csv(tmp_path / "x.csv", index=False)
+        found = imports.import_logits(tmp_path / "x.csv", "logits", halves=True).logits
+        expected = imports.import_logits(self.path(tmp_path), "logits", halves=True).logits
+        np.testing.assert_allclose(found.val.logits, expected.val.logits, rtol=1e-6)
+        np.testing.assert_array_equal(found.val.labels, expected.val.labels)
+
+    @pytest.mark.parametrize("names", [("scores", "labels"), ("logits", "y"), ("val_logits", "val_labels")])
+    def test_other_names_are_refused(self, tmp_path, names):
+        np.savez(tmp_path / "x.npz", **dict(zip(names, self.SAMPLES, strict=True)))
+        with pytest.raises(UserError, match=rf"has the arrays {names[0]} \(21, 3\), .*leave `split` out"):
+            imports.import_logits(tmp_path / "x.npz", "logits", halves=True)
+
+    def test_lengths_must_agree(self, tmp_path):
+        with pytest.raises(UserError, match=r"logits \(21, 3\), labels \(20,\); allowed"):
+            imports.import_logits(self.path(tmp_path, labels=np.zeros(20, int)), "logits", halves=True)
+
+    def test_without_halves_one_split_is_not_enough(self, tmp_path):
+        with pytest.raises(UserError, match=r"has one split only; .*`split: halves`"):
+            imports.import_logits(self.path(tmp_path), "logits")
 
 
 def test_entry_point_writes_logits_and_record(tmp_path):

@@ -6,22 +6,17 @@ import pytest
 from focalcal.calibration import metrics
 from focalcal.calibration.calibrators import FocalTemperatureScaling, Uncalibrated
 from focalcal.calibration.catalogue import CRITERIA
-from focalcal.calibration.files import logits_io
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import K24_GAMMAS
 from focalcal.calibration.methods.m20 import M20TemperatureScaling
 from focalcal.calibration.scores.predictions import Predictions
 from focalcal.data.networks import networks_of
 from focalcal.reporting.records import published
+from tests.published_networks import logits_of
 from tests.unit.calibration.logit_sets import brute_force
 
 M20 = {network.name: network for network in networks_of("mukhoti2020-cifar10")}
-KULL = {network.name: network for network in networks_of("kull2019-cifar10")}
 SEVERAL = ["mukhoti2020-cifar10/wrn-26-10-flsd-53", "mukhoti2020-cifar10/densenet121-brier"]
-
-
-def logits_of(name):
-    return logits_io.read_logits({**M20, **KULL}[name].shipped_file)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from focalcal.calibration import recommend as recommending
 from focalcal.calibration import saved
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class
 from focalcal.calibration.catalogue import BUILT_IN_METHODS, METHODS
-from focalcal.calibration.files.logits_io import RunLogits, Split, from_arrays
+from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.calibration.methods.prior import PriorTemperatureScaling
 from focalcal.calibration.methods.scaling import VectorScaling
 from focalcal.calibration.recommend import (
@@ -19,11 +19,11 @@ from focalcal.calibration.recommend import (
     stratified_folds,
 )
 from focalcal.calibration.run import calibrate, read_saved_fits, write_calibration
-from focalcal.data.network_logits import network_arrays
 from focalcal.data.networks import networks_of
 from focalcal.data.synthetic import prepare_gaussian
 from focalcal.theory.psi import log_psi
 from focalcal.training.catalogue import training_gamma
+from tests.published_networks import logits_of
 from tests.unit.calibration.logit_sets import like_a_network, noisy
 from workflow_scripts import recommend as entry_point
 
@@ -276,11 +276,11 @@ def test_the_ratio_of_probabilities_counts_the_prior():
 
 
 @pytest.mark.slow
-def test_on_published_networks_it_is_as_good_as_the_best_single_method(tmp_path):
+def test_on_published_networks_it_is_as_good_as_the_best_single_method():
     excess = []
     for collection in ("mukhoti2020-cifar10", "kull2019-cifar10"):
         for network in networks_of(collection):
-            logits = from_arrays(network_arrays(network, tmp_path), network.name)
+            logits = logits_of(network.name)
             run = {**network.spec, "gamma": training_gamma(network.loss)}
             found = recommend(logits, SPEC | {"run": run, "methods": list(METHODS)}).details
             scores = {candidate["method"]: candidate["test"]["nll"] for candidate in found["candidates"]}

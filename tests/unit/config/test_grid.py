@@ -98,12 +98,33 @@ def test_published_networks_are_known_by_their_checksums():
     run = grid["cifar10/resnet110-bottleneck/flsd-53/seed1"]
     assert (run.published, run.recipe) == ("mukhoti2020-cifar10", None)
     spec = grid.import_spec(run)
-    assert set(spec) == {"name", "dataset", "model", "loss", "seed", "checksums"}
+    assert set(spec) == {"name", "dataset", "model", "loss", "seed", "split", "checksums"}
     assert set(spec["checksums"]) == {
         f"{split}_{kind}.npy" for split in ("val", "test") for kind in ("logits", "labels")
     }
     assert grid.import_files(run) == []
     assert grid.trained_paths == []
+
+
+def test_without_validation_samples_a_network_has_two_runs(tmp_path):
+    config = merged_config()
+    (tmp_path / "x.npz").touch()
+    entry = {"path": str(tmp_path / "x.npz"), "dataset": "d", "model": "m", "loss": "ce", "seed": 5}
+    published = ["chenyaofo-cifar10/resnet20-ce", "kull2019-cifar10/resnet110-ce"]
+    config.update(runs=[], logits={"mine": {**entry, "split": "halves"}}, published=published)
+    grid = build_grid(config, ROOT)
+    assert grid.paths == [
+        "d/m/ce/seed5",
+        "d/m/ce/seed6",
+        "cifar10/resnet20/ce/seed1",
+        "cifar10/resnet20/ce/seed2",
+        "cifar10/resnet110/ce/seed1",
+    ]
+    specs = {run.path: grid.import_spec(run) for run in grid}
+    assert [spec.get("swapped") for spec in specs.values()] == [False, True, False, True, None]
+    assert [spec["seed"] for spec in specs.values()] == [5, 6, 1, 2, 1]
+    assert specs["d/m/ce/seed5"] | {"seed": 6, "swapped": True} == specs["d/m/ce/seed6"]
+    assert grid.import_files(grid["d/m/ce/seed6"]) == [entry["path"]]
 
 
 def test_a_published_network_that_is_trained_too_is_refused():

@@ -6,8 +6,8 @@ import pytest
 
 from focalcal.common.errors import UserError
 from focalcal.data.human_labels import obtain_human_labels
-from focalcal.data.networks import networks_of
 from focalcal.recovery.human import read_distributions, read_human_labels
+from tests.published_networks import logits_of
 from tests.unit.data.test_download import CONTENT
 
 LABELS = np.arange(40) % 10
@@ -73,7 +73,7 @@ def test_the_real_file_against_the_real_labels(quick, tmp_path):
     human = Path(reference or "/nonexistent") / "human" / "cifar10h.npz"
     if not human.is_file():
         pytest.skip("FOCALCAL_REFERENCE_DATA is not set, or lacks the file")
-    labels = np.load(networks_of("kull2019-cifar10")[0].shipped_file)["test_labels"]
+    labels = logits_of("kull2019-cifar10/resnet110-ce").test.labels
     values = np.load(human)["probs"]
     (tmp_path / "cifar10").mkdir()
     np.save(tmp_path / "cifar10" / "probs.npy", values)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from focalcal.common.errors import UserError
-from focalcal.data.networks import networks_of
 from focalcal.recovery.human import read_human_labels
+from tests.published_networks import logits_of
 from workflow_scripts import recovery_human as script
 
 LABELS = np.array([0, 1, 2, 1])
@@ -83,7 +83,6 @@ def test_the_entry_point_takes_a_download_from_the_cache(tmp_path):
 )
 def test_cifar10h_fits_the_test_labels_of_public_logits():
     folder = Path(os.environ["FOCALCAL_REFERENCE_DATA"])
-    with np.load(networks_of("kull2019-cifar10")[0].shipped_file) as archive:
-        labels = archive["test_labels"]
+    labels = logits_of("kull2019-cifar10/resnet110-ce").test.labels
     probs = read_human_labels(folder / "human" / "cifar10h.npz", labels, 10)
     assert (probs.argmax(axis=1) == labels).mean() > 0.98
