@@ -2,13 +2,12 @@
 
 Run as `python -m bench.recommend [--quick] [FILE ...]`. Each FILE holds logits of one network, with the
 arrays val_logits, val_labels, test_logits and test_labels, or with logits and labels, of which the first half
-is drawn from and the second half scores; without a FILE, the published networks are used. For each number of
-validation samples the table has the share of draws whose recommendation is worse than the network as trained
-by more than one standard error over test samples, the mean log-loss divided by that of always scaling the
-temperature, and the largest increase over the network as trained.
+is drawn from and the second half scores; without a FILE, two collections of published networks are used. For
+each number of validation samples the table has the share of draws whose recommendation is worse than the
+network as trained by more than one standard error over test samples, the mean log-loss divided by that of
+always scaling the temperature, and the largest increase over the network as trained.
 """
 
-import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -20,8 +19,9 @@ from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.files.logits_io import RunLogits, Split, from_arrays
 from focalcal.calibration.fitting.search import K24_GAMMAS
 from focalcal.calibration.recommend import ENOUGH_SAMPLES, recommend
+from focalcal.data.fetch import cache_folder
 from focalcal.data.network_logits import network_arrays
-from focalcal.data.networks import collection_names, networks_of
+from focalcal.data.networks import networks_of
 
 SIZES = (50, 100, 200, 500, 1000, 2000)
 DRAWS, QUICK_DRAWS = 20, 2
@@ -46,12 +46,11 @@ def read(path: Path) -> RunLogits:
 
 
 def published() -> dict[str, RunLogits]:
-    """Return the published networks that come with the suite."""
+    """Return published networks that have validation samples."""
     return {
-        network.name: from_arrays(network_arrays(network, Path(os.devnull)), network.name)
-        for collection in collection_names()
+        network.name: from_arrays(network_arrays(network, cache_folder()), network.name)
+        for collection in ("mukhoti2020-cifar10", "kull2019-cifar10")
         for network in networks_of(collection)
-        if network.base is None
     }
 
 

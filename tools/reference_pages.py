@@ -14,6 +14,7 @@ from focalcal.common.errors import exit_code
 from focalcal.common.io import write_text
 from focalcal.config.provenance import ROOT
 from focalcal.config.validation import SCHEMA_FILE, allowed_values
+from focalcal.data.networks import collection_names, collection_title
 from focalcal.data.registry import dataset_names, load_entry
 from focalcal.reporting.tables.table import escape_markdown
 from focalcal.training.catalogue import LOSSES, loss_spelling, smoothed_spellings
@@ -120,7 +121,8 @@ def names_page() -> str:
             *name_section(
                 "Losses",
                 [(loss_spelling(name, entry), entry.description) for name, entry in LOSSES.items()]
-                + [(name, "the same with smoothed labels") for name in smoothed_spellings()],
+                + [(name, "the same with smoothed labels") for name in smoothed_spellings()]
+                + [("not-stated", "of a model trained elsewhere: its source does not say by which loss")],
             ),
             *name_section(
                 "Models",
@@ -130,6 +132,9 @@ def names_page() -> str:
                 ],
             ),
             *name_section("Datasets", [(name, load_entry(name)["title"]) for name in dataset_names({})]),
+            *name_section(
+                "Published networks", [(name, collection_title(name)) for name in collection_names()]
+            ),
         ]
     )
 

@@ -6,6 +6,7 @@ logits are not in the package: they are fetched from the address `base`, with ch
 
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ def collection_names() -> list[str]:
     return sorted(file.stem for file in NETWORKS_FOLDER.glob("*.toml"))
 
 
+def collection_title(name: str) -> str:
+    """Return what a collection is, in one line."""
+    return str(_entry(name)["title"])
+
+
 def networks_of(name: str) -> list[Network]:
     """Return the networks of a collection, in the order of its file, or the one network of that name.
 
@@ -59,7 +65,7 @@ def networks_of(name: str) -> list[Network]:
     collection, _, single = name.partition("/")
     if collection not in collection_names():
         raise unknown_name("config key 'published'", name, collection_names())
-    entry = tomllib.loads((NETWORKS_FOLDER / f"{collection}.toml").read_text("utf-8"))
+    entry = _entry(collection)
     networks = [
         Network(
             collection,
@@ -78,3 +84,12 @@ def networks_of(name: str) -> list[Network]:
     if not found:
         raise unknown_name("config key 'published'", name, [network.name for network in networks])
     return found
+
+
+def _entry(collection: str) -> dict[str, Any]:
+    return _read(NETWORKS_FOLDER / f"{collection}.toml")
+
+
+@cache
+def _read(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text("utf-8"))
