@@ -50,6 +50,14 @@ def test_a_spec_holds_what_determines_the_run_and_nothing_else():
     assert {path.split("/")[0] for path in after if after[path] != before[path]} == {"gauss-3"}
 
 
+def test_a_training_asks_for_a_gpu_unless_its_recipe_says_cpu():
+    config = merged_config()
+    config["recipes"]["quickstart"] |= {"device": "cpu", "threads": 3}
+    grid = build_grid(config, ROOT)
+    asked = {run.recipe: (grid.gpus(run), grid.threads(run)) for run in grid if run.imported is None}
+    assert asked == {"quickstart": (0, 3), "recovery": (1, 1)}
+
+
 def specs(config):
     grid = build_grid(config, ROOT)
     return [(run, json.dumps(grid.training_spec(run))) for run in grid if run.imported is None]
