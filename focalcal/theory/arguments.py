@@ -46,8 +46,8 @@ def checked_classes(classes: Any, maximum: float = math.inf) -> int:
     return int(number)
 
 
-def checked_shape(name: str, values: Any) -> np.ndarray:
-    """Return `values` as a float64 array (n, k) with k >= 2, C-contiguous; the entries are not checked."""
+def checked_matrix(name: str, values: Any) -> np.ndarray:
+    """Return `values` as a finite float64 array (n, k) with k >= 2, C-contiguous."""
     array = np.asarray(values)
     if array.dtype.kind not in "bfiu":
         raise ValueError(f"{name} must be an array (n, k) of real numbers, got dtype {array.dtype}")
@@ -55,12 +55,7 @@ def checked_shape(name: str, values: Any) -> np.ndarray:
         raise ValueError(f"{name} must have 2 dimensions (n, k), got shape {array.shape}")
     if array.shape[1] < 2:
         raise ValueError(f"{name} must have at least 2 classes (columns), got shape {array.shape}")
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def checked_matrix(name: str, values: Any) -> np.ndarray:
-    """Return `values` as a finite float64 array (n, k) with k >= 2."""
-    array = checked_shape(name, values)
+    array = np.ascontiguousarray(array, dtype=np.float64)
     # NaN and infinities propagate to the extremes, so two reductions check every entry
     if array.size and not (np.isfinite(array.max()) and np.isfinite(array.min())):
         row, column = np.argwhere(~np.isfinite(array))[0]

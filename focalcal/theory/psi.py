@@ -23,14 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.theory.arguments import (
-    SUM_TOLERANCE,
-    checked_above,
-    checked_gamma,
-    checked_matrix,
-    checked_probabilities,
-    checked_shape,
-)
+from focalcal.theory.arguments import checked_above, checked_gamma, checked_matrix, checked_probabilities
 from focalcal.theory.inverse import log_psi_inverse, psi_inverse
 from focalcal.theory.top_class import MOST_NEGATIVE, SMALLEST_DIRECT_SUM, denominator_top, row_blocks
 
@@ -38,12 +31,9 @@ __all__ = ["binary_logit_map", "log_psi", "log_psi_inverse", "psi", "psi_inverse
 
 MOST_CLASSES_FIRST = 64
 """Up to this many classes a block is transposed, so that reductions run along contiguous rows."""
-LARGEST_DIRECT_POWER = 8.0
-"""Up to this |gamma| a power of a rounded base is accurate to 1e-14; above it log1p of the base is scaled."""
 TAYLOR_RADIUS = 0.5
 TAYLOR_DEGREE = 24
 """Binary logits below the radius use a Taylor polynomial of this degree; its remainder is (0.5 / pi)^25."""
-SMALLEST_NORMAL = np.finfo(np.float64).tiny
 
 
 def psi(probs: Any, gamma: float) -> np.ndarray:
@@ -68,15 +58,10 @@ def psi(probs: Any, gamma: float) -> np.ndarray:
     >>> psi([[0.6, 0.4]], 1.0).round(4)
     array([[0.6724, 0.3276]])
     """
-    gamma = checked_gamma(gamma)
-    probs = checked_shape("probs", probs)
-    out = np.empty_like(probs)
-    for block in row_blocks(*probs.shape):
-        mapped: Any = _psi_block(_Lines(probs[block]), gamma)
-        if mapped is None:
-            checked_probabilities("probs", probs)
-        np.copyto(out[block], mapped)
-    return out
+    probs = checked_probabilities("probs", probs)
+    with np.errstate(divide="ignore"):
+        logs = np.maximum(np.log(probs), MOST_NEGATIVE)
+    return np.exp(log_psi(logs, gamma))
 
 
 def log_psi(logits: Any, gamma: float, temperature: float = 1.0) -> np.ndarray:
@@ -191,101 +176,6 @@ class _Lines:
             np.copyto(values, np.broadcast_to(top_value, values.shape), where=tied)
         values.reshape(-1)[self.positions] = top_value.reshape(-1)[self.of_row]
         return self.rows(values)
-
-
-def _psi_block(lines: _Lines, gamma: float) -> np.ndarray | None:
-    """Return Psi^gamma of a block, or None if a row is not a distribution; consumes `lines.values`."""
-    probs, top_prob = lines.values, lines.top
-    smallest = probs.min()
-    lines.fill_top(probs, 0.0)
-    # infinite, NaN or huge entries make the surplus differ from 0
-    with np.errstate(invalid="ignore", over="ignore"):
-        rest = lines.sum(probs)
-        surplus = top_prob + rest - 1.0
-    if not (smallest >= 0 and np.abs(surplus).max() <= SUM_TOLERANCE):
-        return None
-    if rest.min() < SMALLEST_DIRECT_SUM:
-        return _psi_with_saturated_rows(lines.block, gamma, rest.ravel() < SMALLEST_DIRECT_SUM)
-    # a harmless placeholder for the weight of the top class: 0 would produce NaN, which is slow
-    lines.fill_top(probs, 0.5)
-    with np.errstate(under="ignore"):
-        vanishing = smallest < SMALLEST_NORMAL
-        weights, scale = _weights_below_top(probs, top_prob, rest, surplus, gamma, vanishing=vanishing)
-        lines.fill_top(weights, 0.0)
-        top_weight = top_prob / denominator_top(rest / top_prob, gamma)
-        share = lines.sum(weights) * scale + top_weight
-        weights *= scale / share
-    return lines.finish(weights, top_weight / share)
-
-
-def _weights_below_top(
-    probs: np.ndarray,
-    top_prob: np.ndarray,
-    rest: np.ndarray,
-    surplus: np.ndarray,
-    gamma: float,
-    *,
-    vanishing: bool,
-) -> tuple[np.ndarray, np.ndarray | float]:
-    """Return weights, and each row's scale, whose product is h(v) (1 - v_top)^gamma below the top.
-
-    Rows sum to total = 1 + surplus. With c = total - p and l = log total - log p the product is
-    rest^gamma p c^(1-gamma) / (c + gamma p l): one division per entry. `vanishing` says that some
-    probabilities are 0 or nearly 0; `probs` is consumed.
-    """
-    # log(1 + surplus), |surplus| <= 1e-5, to rounding
-    log_total = surplus - surplus * surplus * (0.5 - surplus / 3.0)
-    complement = (1.0 + surplus) - probs
-    logs = np.log(np.maximum(probs, SMALLEST_NORMAL) if vanishing else probs)
-    divisor = np.subtract(log_total, logs, out=logs)
-    divisor *= probs
-    if gamma != 1.0:
-        divisor *= gamma
-    divisor += complement
-    if abs(gamma) <= LARGEST_DIRECT_POWER:
-        if gamma != 1.0:
-            divisor *= _power(complement, gamma - 1.0)
-        return np.divide(probs, divisor, out=divisor), _power(rest, gamma)
-    np.divide(complement, divisor, out=divisor)
-    divisor *= probs
-    excess = np.subtract(top_prob, probs, out=probs)
-    excess /= rest
-    np.log1p(excess, out=excess)
-    excess *= -gamma
-    divisor *= np.exp(excess, out=excess)
-    return divisor, 1.0
-
-
-def _power(base: np.ndarray, exponent: float) -> np.ndarray:
-    """Return base^exponent, by multiplication (many times faster) if twice the exponent is an integer."""
-    whole = math.floor(exponent)
-    if exponent - whole not in {0.0, 0.5}:
-        return base**exponent
-    result = np.sqrt(base) if exponent > whole else None
-    factor = base
-    remaining = abs(whole)
-    power = None
-    while remaining:
-        if remaining & 1:
-            power = factor if power is None else power * factor
-        remaining >>= 1
-        factor = factor * factor if remaining else factor
-    if power is None:
-        return np.ones_like(base) if result is None else result
-    if whole < 0:
-        power = 1.0 / power
-    return power if result is None else result * power
-
-
-def _psi_with_saturated_rows(probs: np.ndarray, gamma: float, saturated: np.ndarray) -> np.ndarray:
-    """Return Psi^gamma of rows (n, k), using logarithms for those `saturated` within 1e-290 of one-hot."""
-    out = np.empty_like(probs)
-    with np.errstate(divide="ignore", under="ignore"):
-        logits = np.maximum(np.log(probs[saturated]), MOST_NEGATIVE)
-        out[saturated] = np.exp(_log_psi_block(_Lines(logits), gamma, 1.0))
-    if not saturated.all():
-        out[~saturated] = _psi_block(_Lines(probs[~saturated]), gamma)
-    return out
 
 
 def _log_psi_block(lines: _Lines, gamma: float, temperature: float) -> np.ndarray:

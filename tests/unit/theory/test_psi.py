@@ -123,7 +123,8 @@ def test_published_minimisers():
 
 def test_gamma_zero_is_the_identity():
     probs = np.random.default_rng(0).dirichlet(np.ones(7), 50)
-    assert np.abs(psi(probs, 0.0) - probs).max() <= 2e-16
+    # two roundings of numbers below 1
+    assert np.abs(psi(probs, 0.0) - probs).max() <= 2.3e-16
     assert np.abs(psi_inverse(probs, 0.0) - probs).max() <= 1e-15
 
 
