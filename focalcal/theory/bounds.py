@@ -92,7 +92,12 @@ def logit_slope(s: Any, gamma: float) -> np.ndarray:
 def initial_slope(gamma: float) -> float:
     """Return c(0+) = gamma + 1 - 2 gamma (log 2 - 1/2) / (1 + gamma log 2), the map's slope at s = 0."""
     gamma = checked_gamma(gamma)
-    return gamma + 1.0 - 2.0 * gamma * (math.log(2.0) - 0.5) / (1.0 + gamma * math.log(2.0))
+    return gamma + 1.0 - initial_excess(gamma)
+
+
+def initial_excess(gamma: Any, log2: Any = math.log(2.0)) -> Any:
+    """Return gamma + 1 - c(0+); `certificate` calls this with balls of interval arithmetic."""
+    return 2.0 * gamma * (log2 - 0.5) / (1.0 + gamma * log2)
 
 
 def minimising_logit(gamma: float) -> float:
@@ -102,19 +107,19 @@ def minimising_logit(gamma: float) -> float:
     return min(lower)[1] if lower else 0.0
 
 
-def critical_gamma() -> float:
+def critical_gamma(log2: Any = math.log(2.0)) -> Any:
     """Return the largest gamma for which c(0+) is the infimum of c; above it, an interior minimum is lower.
 
     Up to it, c rises from s = 0. It is the positive root of the coefficient of s^3 in log f(s), which with L
     = log 2 and the Taylor coefficients a1 = L - 1/2, a2 = (L - 3/4)/2, a3 = a2/3 of a(s) = e^s log(1 + e^-s)
-    is `a3 (1 + gamma L)^2 - gamma a1 a2 (1 + gamma L) + gamma^2 a1^3 / 3`, a quadratic in gamma.
+    is `a3 (1 + gamma L)^2 - gamma a1 a2 (1 + gamma L) + gamma^2 a1^3 / 3`, a quadratic in gamma. Of a ball of
+    interval arithmetic around log 2, the result is a ball.
     """
-    log2 = math.log(2.0)
     a1, a2 = log2 - 0.5, (log2 - 0.75) / 2.0
     a3 = a2 / 3.0
     square = a3 * log2**2 - a1 * a2 * log2 + a1**3 / 3.0
     linear = 2.0 * a3 * log2 - a1 * a2
-    return (-linear + math.sqrt(linear**2 - 4.0 * square * a3)) / (2.0 * square)
+    return (-linear + (linear**2 - 4.0 * square * a3) ** 0.5) / (2.0 * square)
 
 
 def scanned_temperatures(

@@ -31,7 +31,7 @@ import flint
 from flint import arb, arb_series, ctx, fmpq
 
 from focalcal.theory.arguments import checked_above
-from focalcal.theory.bounds import minimising_logit
+from focalcal.theory.bounds import critical_gamma, initial_excess, minimising_logit
 
 PRECISION_BITS = 128
 MOST_BOXES = 100_000
@@ -84,43 +84,38 @@ def certify(gamma: float) -> dict[str, Any]:
 def certify_critical_gamma() -> dict[str, Any]:
     """Return the proof record of Theorem B, or raise ArithmeticError if a check fails."""
     with _working_precision():
-        gamma = _critical_gamma_ball()
-        slope = _initial_excess(gamma)
-        tail_start = _float_above((1 + gamma).log() / slope)
-        bound = [
-            _near_zero(
-                "fifth derivative of G below 0 (the third vanishes at 0)", lambda u: _log_ratio(u, gamma), 5
-            ),
-            _middle("k1 s - G(s) above 0", NEAR_ZERO, tail_start, lambda u: slope * u - _log_ratio(u, gamma)),
-            _tail(tail_start, "G < log(1 + gamma) <= k1 s"),
-        ]
+        gamma = critical_gamma(arb.const_log2())
         return {
             "critical_gamma": gamma.str(30),
-            "initial_slope_at_critical_gamma": (gamma + 1 - slope).str(30),
-            "bound_at_critical_gamma": bound,
+            "initial_slope_at_critical_gamma": (gamma + 1 - _initial_excess(gamma)).str(30),
+            "bound_at_critical_gamma": _ranges_touching_zero(gamma, 5, "fifth"),
             "d_positive": _d_ranges(),
             "w_negative": _w_ranges(),
         }
 
 
 def _proof_touching_zero(gamma: float) -> dict[str, Any]:
-    """Return the ranges that prove G(s) <= k1 s, the case in which the bound touches at s = 0."""
+    """Return the proof that G(s) <= k1 s, the case in which the bound touches at s = 0."""
     ball = _exact(gamma)
-    slope = _initial_excess(ball)
-    tail_start = _float_above((1 + ball).log() / slope)
-    ranges = [
-        _near_zero("third derivative of G below 0", lambda u: _log_ratio(u, ball), 3),
-        _middle("k s - G(s) above 0", NEAR_ZERO, tail_start, lambda u: slope * u - _log_ratio(u, ball)),
-        _tail(tail_start, "G < log(1 + gamma) <= k s"),
-    ]
-    constant = ball + 1 - slope
+    constant = ball + 1 - _initial_excess(ball)
     return {
         "lower_constant": constant.str(25),
         "lower_constant_formula": "gamma + 1 - 2 gamma (log 2 - 1/2) / (1 + gamma log 2)",
         "touches_at": 0.0,
         "highest_temperature": (1 / constant).str(25),
-        "ranges": ranges,
+        "ranges": _ranges_touching_zero(ball, 3, "third"),
     }
+
+
+def _ranges_touching_zero(gamma: arb, order: int, ordinal: str) -> list[dict[str, Any]]:
+    """Return the ranges that prove G(s) <= k1 s, near 0 by G's first odd derivative that is not 0 there."""
+    slope = _initial_excess(gamma)
+    tail_start = _float_above((1 + gamma).log() / slope)
+    return [
+        _near_zero(f"{ordinal} derivative of G below 0", lambda u: _log_ratio(u, gamma), order),
+        _middle("k1 s - G(s) above 0", NEAR_ZERO, tail_start, lambda u: slope * u - _log_ratio(u, gamma)),
+        _tail(tail_start, "G < log(1 + gamma) <= k1 s"),
+    ]
 
 
 def _proof_touching_inside(gamma: float, touching: float) -> dict[str, Any]:
@@ -261,18 +256,7 @@ def _variable(s: arb) -> arb_series:
 
 def _initial_excess(gamma: arb) -> arb:
     """Return k1 = 2 gamma (log 2 - 1/2) / (1 + gamma log 2)."""
-    log2 = arb.const_log2()
-    return 2 * gamma * (log2 - arb(0.5)) / (1 + gamma * log2)
-
-
-def _critical_gamma_ball() -> arb:
-    """Return a ball around the positive root of the s^3 coefficient of G (see `bounds.critical_gamma`)."""
-    log2 = arb.const_log2()
-    a1, a2 = log2 - arb(0.5), (log2 - arb(0.75)) / 2
-    square = a2 / 3 * log2**2 - a1 * a2 * log2 + a1**3 / 3
-    linear = 2 * a2 / 3 * log2 - a1 * a2
-    constant = a2 / 3
-    return (-linear + (linear**2 - 4 * square * constant).sqrt()) / (2 * square)
+    return initial_excess(gamma, arb.const_log2())
 
 
 def _exact(number: float) -> arb:
