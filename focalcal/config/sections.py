@@ -94,7 +94,7 @@ class LogitsEntry(Section):
     model: Name
     """Name of the model as tables show it."""
     loss: Name
-    """Loss the model was trained with; Psi takes its gamma from an id such as focal-2."""
+    """Loss that the network was trained with; Psi takes its gamma from an id such as focal-2."""
     seed: Seed
     """Seed of the run; it keeps several runs of one model apart."""
     kind: Literal["logits", "probabilities"] = "logits"
@@ -114,7 +114,7 @@ class SplitSizes(Section):
     val: EvaluatedCount = LEFT_OUT
     """Number of validation samples, on which calibrators are fitted."""
     test: EvaluatedCount = LEFT_OUT
-    """Number of test samples, on which everything is scored."""
+    """Number of test samples, on which everything is measured."""
 
 
 @dataclass(frozen=True)
@@ -188,9 +188,9 @@ class CalibrationSection(Section):
     """The calibration stage."""
 
     methods: MethodNames
-    """Calibrators to fit and score, by name."""
+    """Calibrators to fit and measure, by name."""
     criteria: Annotated[tuple[Criterion, ...], MinLen(1), UNIQUE]
-    """What fitted calibrators minimise on validation data, each fitted and reported separately."""
+    """What calibrators are fitted by: each criterion is minimised on validation data and reported separately."""
     gammas: Annotated[tuple[Annotated[float, Ge(SMALLEST_GAMMA), Le(LARGEST_GAMMA)], ...], MinLen(1), UNIQUE]
     """Grid of the focal map's gamma; gamma 0, plain temperature scaling, is always included."""
     temperatures: TemperatureGrid
@@ -225,7 +225,7 @@ class ReportSection(Section):
     confidence: OpenShare = CONFIDENCE
     """Level of the intervals in tables, figures, charts and verdicts."""
     metric: str = "nll"
-    """Test score that the overview and figures are about. Verdicts are by log-loss first, whatever it is."""
+    """Metric that the overview and figures show. Verdicts are by log-loss first in any case."""
     criterion: Criterion = "nll"
     """What the shown calibrators are fitted by on validation data, one of calibration.criteria."""
     resamples: Annotated[int, Ge(100), Le(100_000)] = 1000
@@ -234,8 +234,8 @@ class ReportSection(Section):
     """Calibrators that get a column of reliability diagrams, each one of calibration.methods. Those of the
     default that are not among them are left out."""
     recommend: bool = True
-    """Whether each run gets a recommended calibrator, chosen by cross-validation and saved. It takes as long
-    as all calibration, and studies of many small runs need none."""
+    """Whether a calibrator is recommended for each run, by cross-validation, and saved. It takes as long as all
+    calibration, and studies of many small runs need none."""
 
 
 @dataclass(frozen=True)
@@ -243,9 +243,9 @@ class PlanSection(Section):
     """What the target `plan` assumes when it estimates cost."""
 
     images_per_second: Annotated[dict[str, Positive], SchemaKeyword("required", ["default"])]
-    """Estimated training throughput of one GPU in images per second, by model name; `default` serves all
-    other models. It is that of 32 x 32 images: the time of larger ones grows with their pixels. Replace the
-    estimates with your own measurements."""
+    """Estimated training throughput of one GPU in images per second, by model; `default` is for all other
+    models. It holds for 32 x 32 images: time grows with the number of pixels. Replace the estimates with your
+    own measurements."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Config(Section):
     runs: tuple[RunBlock, ...]
     """Blocks of training runs; each block is the product of its lists. An empty list trains nothing."""
     logits: dict[LogitsName, LogitsEntry]
-    """Logits of models trained elsewhere, by a name of your choice; they join calibration like any run."""
+    """Logits of networks trained elsewhere, by a name of your choice; they are calibrated and reported like any run."""
     datasets: dict[DatasetName, DatasetSettings]
     """Parameters of built-in datasets, and datasets of your own, by name. Which keys a dataset accepts
     depends on what it is; a key that does not fit is refused with the list of those that do."""
@@ -269,5 +269,5 @@ class Config(Section):
     report: ReportSection
     plan: PlanSection
     published: Annotated[tuple[PublishedName, ...], UNIQUE] = ()
-    """Collections of published networks, or single ones as COLLECTION/NETWORK, whose logits are fetched and
-    join calibration like any run."""
+    """Collections of published networks, or single ones as COLLECTION/NETWORK; their logits are fetched,
+    calibrated and reported like any run."""
