@@ -190,7 +190,8 @@ class CalibrationSection(Section):
     methods: MethodNames
     """Calibrators to fit and measure, by name."""
     criteria: Annotated[tuple[Criterion, ...], MinLen(1), UNIQUE]
-    """What calibrators are fitted by: each criterion is minimised on validation data and reported separately."""
+    """What calibrators are fitted by: each criterion is minimised on validation data and reported
+    separately."""
     gammas: Annotated[tuple[Annotated[float, Ge(SMALLEST_GAMMA), Le(LARGEST_GAMMA)], ...], MinLen(1), UNIQUE]
     """Grid of the focal map's gamma; gamma 0, plain temperature scaling, is always included."""
     temperatures: TemperatureGrid
@@ -234,8 +235,8 @@ class ReportSection(Section):
     """Calibrators that get a column of reliability diagrams, each one of calibration.methods. Those of the
     default that are not among them are left out."""
     recommend: bool = True
-    """Whether a calibrator is recommended for each run, by cross-validation, and saved. It takes as long as all
-    calibration, and studies of many small runs need none."""
+    """Whether a calibrator is recommended for each run, by cross-validation, and saved. It takes as long as
+    all calibration, and studies of many small runs need none."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,8 @@ class Config(Section):
     runs: tuple[RunBlock, ...]
     """Blocks of training runs; each block is the product of its lists. An empty list trains nothing."""
     logits: dict[LogitsName, LogitsEntry]
-    """Logits of networks trained elsewhere, by a name of your choice; they are calibrated and reported like any run."""
+    """Logits of networks trained elsewhere, by a name of your choice; they are calibrated and reported like
+    any run."""
     datasets: dict[DatasetName, DatasetSettings]
     """Parameters of built-in datasets, and datasets of your own, by name. Which keys a dataset accepts
     depends on what it is; a key that does not fit is refused with the list of those that do."""

@@ -16,6 +16,7 @@ from scipy.special import expit
 from focalcal.theory.arguments import checked_above, checked_gamma
 from focalcal.theory.psi import binary_logit_map
 
+LOG2 = math.log(2.0)
 COARSE_POINTS = 129
 LARGEST_SCANNED_LOGIT = 64.0
 """Beyond this, c(s) = gamma + 1 - log(1 + gamma) / s up to e^-64, so that no extremum is missed."""
@@ -95,7 +96,7 @@ def initial_slope(gamma: float) -> float:
     return gamma + 1.0 - initial_excess(gamma)
 
 
-def initial_excess(gamma: Any, log2: Any = math.log(2.0)) -> Any:
+def initial_excess(gamma: Any, log2: Any = LOG2) -> Any:
     """Return gamma + 1 - c(0+); `certificate` calls this with balls of interval arithmetic."""
     return 2.0 * gamma * (log2 - 0.5) / (1.0 + gamma * log2)
 
@@ -107,7 +108,7 @@ def minimising_logit(gamma: float) -> float:
     return min(lower)[1] if lower else 0.0
 
 
-def critical_gamma(log2: Any = math.log(2.0)) -> Any:
+def critical_gamma(log2: Any = LOG2) -> Any:
     """Return the largest gamma for which c(0+) is the infimum of c; above it, an interior minimum is lower.
 
     Up to it, c rises from s = 0. It is the positive root of the coefficient of s^3 in log f(s), which with L
