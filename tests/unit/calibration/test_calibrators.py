@@ -15,7 +15,6 @@ from focalcal.calibration.calibrators import (
     TemperatureThenRecovery,
     Uncalibrated,
     calibrator_class,
-    load_calibrator,
 )
 from focalcal.calibration.catalogue import CRITERIA, METHODS
 from focalcal.calibration.fitting.continuous import GAMMA_RANGE, temperature_range
@@ -116,21 +115,6 @@ def test_gamma_at_the_boundary_of_its_grid_is_reported():
     assert hits == {end: end for end in hits}
 
 
-@pytest.mark.parametrize("name", ["ts", "ts-focal"])  # the two definitions of `score`
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (LABELS[:, None], "labels has shape"),
-        (LABELS[:10], "labels has shape"),
-        (LABELS - 10, "labels has values from -10"),
-        (LABELS + 0.5, "labels has dtype float64"),
-    ],
-)
-def test_wrong_labels_have_no_score(name, labels, message):
-    with pytest.raises(ValueError, match=message):
-        fitted(name).score(LOGITS, labels)
-
-
 def test_focal_temperature_scaling_is_never_worse_on_validation_than_temperature_scaling():
     for criterion in CRITERIA:
         ts = TemperatureScaling(criterion).fit(LOGITS, LABELS)
@@ -216,12 +200,6 @@ def test_unknown_arguments_are_named():
         FocalLossTemperature(2.0, "nll").fit(LOGITS, LABELS)
 
 
-def test_method_criterion_and_parameters_are_enough_to_predict():
-    record = {"method": "fts", "criterion": "ece", "parameters": {"gamma": 2.0, "temperature": 1.5}}
-    expected = psi(softmax(TEST_LOGITS, 1.5), 2.0)
-    np.testing.assert_allclose(load_calibrator(record).predict_proba(TEST_LOGITS), expected, atol=1e-12)
-
-
 def test_a_calibrator_takes_from_the_context_what_its_constructor_has():
     context = Context("ece", 3.0, (0.5, 1.0), TEMPERATURES, bins=7, adaece="authors")
     fts = FocalTemperatureScaling.from_context(context)
@@ -234,14 +212,6 @@ def test_a_calibrator_takes_from_the_context_what_its_constructor_has():
     assert RecoveryThenTemperature.from_context(context).training_gamma == 3.0
     assert Uncalibrated.from_context(context).criterion is None
     assert TemperatureScaling.from_context(Context()).temperatures is None
-
-
-def test_an_undeclared_calibrator_has_no_record():
-    class Undeclared(TemperatureScaling):
-        pass
-
-    with pytest.raises(ValueError, match="Undeclared is not declared as a calibrator; put @calibrator"):
-        Undeclared().fit(LOGITS, LABELS).to_record()
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].needs_training_gamma])

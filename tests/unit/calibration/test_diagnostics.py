@@ -105,12 +105,6 @@ def test_debiased_errors_of_shown_methods_have_standard_errors(found, calibratio
         assert square == pytest.approx(value**2, abs=5 * error)
 
 
-def test_nothing_is_compared_without_both_fits(logits):
-    alone = calibrate(logits, SPEC | {"methods": ["none"]}).diagnostics
-    assert alone["comparisons"] == []
-    assert [fit["method"] for fit in alone["fits"]] == ["none"]
-
-
 def test_each_fit_is_predicted_once_on_each_split(logits, monkeypatch):
     predicted = []
     predict = FocalMap.predict_log_proba

@@ -97,35 +97,6 @@ def test_wrong_predictions_are_refused_in_one_line(value, message, use):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ({"a": 1}, "the attribute 'kept' to dict; allowed: finite numbers and arrays"),
-        ("text", "the attribute 'kept' to str"),
-        (None, "the attribute 'kept' to NoneType"),
-        (np.array([1.0, np.nan]), "the attribute 'kept' to float64 with NaN or infinities"),
-    ],
-)
-def test_what_cannot_be_saved_is_refused_when_it_is_fitted(value, message, use):
-    class Bad(Shrinkage):
-        def fit(self, _logits, _labels):
-            self.kept = value
-
-    use("calibrators", Bad)
-    with pytest.raises(UserError, match=message):
-        fitted()
-
-
-def test_a_calibrator_cannot_change_what_others_share(use):
-    class Bad(Shrinkage):
-        def fit(self, logits, _labels):
-            logits[0, 0] = 1.0
-
-    use("calibrators", Bad)
-    with pytest.raises(ValueError, match="read-only"):
-        fitted()
-
-
 def test_a_probability_of_zero_has_a_finite_logarithm(use):
     use("calibrators", returning(lambda probs: np.eye(4)[probs.argmax(axis=1)]))
     # That of the smallest normal float32, as for imported probabilities.
@@ -137,18 +108,6 @@ def test_a_metric_that_is_not_one_finite_number_is_refused(value, use):
     use("metrics", lambda *_: value)
     with pytest.raises(UserError, match=r"extensions/metrics/mine\.py: metric returned .*; allowed: one"):
         metric_value("mine", Predictions(softmax(LOGITS), LABELS), 15, "split")
-
-
-def test_a_metric_gets_arrays_of_its_own(use):
-    def destructive(probs, labels):
-        probs[:] = 0
-        labels[:] = 0
-        return np.float32(0.5)
-
-    use("metrics", destructive)
-    predictions = Predictions(softmax(LOGITS), LABELS)
-    assert metric_value("mine", predictions, 15, "split") == 0.5
-    assert predictions.probs.sum() == pytest.approx(300)
 
 
 def test_names_that_are_not_extensions_are_not_there():

@@ -1,6 +1,5 @@
 import json
 import pickle
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -318,28 +317,6 @@ def test_unreadable_files_are_named(tmp_path, name, content, message):
         imports.import_logits(tmp_path / name, "logits")
 
 
-def test_an_array_without_a_name_is_refused(tmp_path):
-    with (tmp_path / "x.npz").open("wb") as file:
-        np.save(file, VAL[0])
-    with pytest.raises(UserError, match="holds one array without a name"):
-        imports.import_logits(tmp_path / "x.npz", "logits")
-
-
-def test_a_member_that_is_no_array_is_refused(tmp_path):
-    np.savez(tmp_path / "x.npz", **ARRAYS)
-    with zipfile.ZipFile(tmp_path / "x.npz", "a") as archive:
-        archive.writestr("readme.txt", "what these are")
-    with pytest.raises(UserError, match=r"holds 'readme\.txt', which is not an array; .*remove it"):
-        imports.import_logits(tmp_path / "x.npz", "logits")
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match="does not exist; allowed: an existing file"):
-        imports.import_logits(tmp_path / "x.npz", "logits")
-    with pytest.raises(UserError, match=r"x\.npz .*correct the path"):
-        logits_io.read_logits(tmp_path / "x.npz")
-
-
 def test_written_logits_read_back_and_have_the_same_bytes(tmp_path):
     original = RunLogits(Split(*VAL, softmax(VAL[0])), Split(*TEST))
     for name in ("a.npz", "b.npz"):
@@ -431,15 +408,3 @@ def test_entry_point_writes_logits_and_record(tmp_path):
     assert content["sizes"] == {"val": 12, "test": 9}
     assert "focalcal/calibration/files/imports.py" in content["provenance"]["code"]
     assert "focalcal/calibration/kernels/surfaces.py" not in content["provenance"]["code"]
-
-
-def test_entry_point_logs_warnings_and_keeps_them(tmp_path, caplog):
-    arrays = {
-        key: np.eye(3)[value.argmax(axis=1)] if "logits" in key else value for key, value in ARRAYS.items()
-    }
-    np.savez(tmp_path / "x.npz", **arrays)
-    record = tmp_path / "run.json"
-    spec = spec_of(tmp_path / "x.npz", "probabilities")
-    import_logits.main(["--spec", spec, "--output", str(tmp_path / "l.npz"), "--record", str(record)])
-    assert "mine: " in caplog.text
-    assert len(json.loads(record.read_text())["warnings"]) == 2

@@ -3,7 +3,7 @@ import pytest
 
 from focalcal.calibration.catalogue import CRITERIA
 from focalcal.calibration.fitting import objective
-from focalcal.calibration.fitting.objective import Objective, default_threads
+from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import K24_GAMMAS, K24_TEMPERATURES
 from focalcal.calibration.metrics import focal_loss_of_logs
 from focalcal.theory.psi import log_psi
@@ -166,43 +166,3 @@ def test_bad_input_is_named(change, message):
     arguments = {"logits": np.zeros((4, 2)), "labels": np.array([0, 1, 1, 0]), **change}
     with pytest.raises(ValueError, match=message):
         Objective(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("gammas", "temperatures", "message"),
-    [
-        ([-1.5, 2.0], [1.0], "gamma has values from -1.5 to 2.0; expected -1 to 100"),
-        ([101.0], [1.0], "gamma has values from 101.0 to 101.0"),
-        ([np.nan], [1.0], "gamma has values from nan"),
-        ([1.0], [0.0, 1.0], "temperature has values from 0.0 to 1.0; expected 0.0001 or more"),
-        ([1.0], [np.inf], "temperature has values from inf"),
-    ],
-)
-def test_bad_points_are_named(gammas, temperatures, message):
-    with pytest.raises(ValueError, match=message):
-        Objective(*SETS["moderate"]).surfaces(gammas, temperatures)
-
-
-def test_threads_come_from_the_environment(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
-    assert default_threads() == 3
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "5")
-    assert default_threads() == 5
-    monkeypatch.delenv("NUMBA_NUM_THREADS")
-    monkeypatch.setenv("OMP_NUM_THREADS", "many")
-    assert default_threads() >= 1
-
-
-@pytest.mark.parametrize(
-    ("logits", "message"),
-    [
-        ([["1", "2"], ["2", "0"]], "logits has dtype <U1; expected real numbers"),
-        (np.array([[1, 2], [2, 0]], dtype=object), "logits has dtype object"),
-        (np.array([[1, 2], [2, 0]], dtype=complex), "logits has dtype complex128"),
-        (np.ma.masked_equal([[1.0, 2.0], [2.0, 0.0]], 0.0), "logits has masked entries"),
-    ],
-)
-def test_logits_that_are_not_real_numbers_are_refused(logits, message):
-    with pytest.raises(ValueError, match=message):
-        Objective(logits, [1, 0])

@@ -38,12 +38,6 @@ def test_the_best_of_one_temperature_fit_and_its_predictions_is_chosen(criterion
     assert found.fit_.evaluations == 500 + len(GAMMAS)
 
 
-def test_predicted_temperatures_stay_inside_the_grid():
-    temperatures = np.array([0.5, 0.6])
-    found = PredictedFocalTemperatureScaling(gammas=(20.0,), temperatures=temperatures).fit(LOGITS, LABELS)
-    assert 0.5 <= found.temperature_ <= 0.6
-
-
 def test_it_costs_a_fraction_of_the_grid():
     cost = PredictedFocalTemperatureScaling("ece").fit(LOGITS, LABELS).fit_.evaluations
     assert cost == 509

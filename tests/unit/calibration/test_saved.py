@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -33,11 +31,6 @@ def test_every_calibrator_predicts_the_same_bits_after_saving_and_loading(method
     assert (tmp_path / "b.json").read_bytes() == (tmp_path / "a.json").read_bytes()
 
 
-def test_texts_with_brackets_are_not_changed(tmp_path):
-    saved.write_record({"method": "none"}, tmp_path / "a.json", {"note": ["[ 1,\n 2 ]", "a  b"]})
-    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["note"] == ["[ 1,\n 2 ]", "a  b"]
-
-
 def test_an_unfitted_calibrator_cannot_be_saved(tmp_path):
     with pytest.raises(ValueError, match="this TemperatureScaling is not fitted"):
         saved.save(TemperatureScaling(), tmp_path / "a.json")
@@ -63,8 +56,3 @@ def test_what_cannot_be_read_is_refused_in_one_line(tmp_path, content, message):
     with pytest.raises(UserError, match=message) as refused:
         saved.load(tmp_path / "a.json")
     assert "\n" not in str(refused.value)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"b\.json does not exist"):
-        saved.load(tmp_path / "b.json")

@@ -92,42 +92,9 @@ def test_line_search_is_never_worse_than_temperature_scaling(name, criterion):
     assert TEMPERATURES[0] <= point(line)[1] <= TEMPERATURES[-1]
 
 
-@pytest.mark.parametrize(
-    ("gammas", "expected"),
-    [
-        ((-0.5, 5.0), (0.0, 1.0)),
-        ((0.2, 0.7), (0.2, 0.7)),
-        ((2.0, 3.0), (2.0, 3.0)),
-        ((-0.5, 0.5), (0.0, 0.5)),
-    ],
-)
-def test_line_goes_through_zero_and_one_where_the_range_has_them(gammas, expected):
-    assert search._line_gammas(gammas) == expected
-
-
-def test_line_search_needs_two_gammas():
-    with pytest.raises(ValueError, match=r"gammas has one value, 1\.0; a line needs two different ones"):
-        search.line_search(Objective(*SETS["moderate"]), "nll", (1.0, 1.0), TEMPERATURES)
-
-
 def test_focal_loss_search_with_gamma_zero_is_temperature_scaling_by_nll():
     objective = Objective(*SETS["moderate"])
     focal = search.focal_loss_search(objective, 0.0, TEMPERATURES)
     plain = search.grid_search(objective, "nll", (0.0,), TEMPERATURES)
     assert focal.parameters == plain.parameters
     assert focal.score == pytest.approx(plain.score, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("temperatures", "message"),
-    [
-        ([], r"temperatures has shape \(0,\)"),
-        ([[1.0]], r"temperatures has shape \(1, 1\)"),
-        ([1.0, np.nan], "not finite and above 0"),
-        ([0.0, 1.0], "not finite and above 0"),
-        ([2.0, 1.0], "strictly ascending"),
-    ],
-)
-def test_bad_temperature_grids_are_named(temperatures, message):
-    with pytest.raises(ValueError, match=message):
-        search.checked_temperatures(temperatures)

@@ -24,13 +24,6 @@ def test_title_comes_from_the_configuration(config, overlays, title):
     assert config["report"]["title"] == title
 
 
-@pytest.mark.parametrize("config", [{}, {"report": None}, {"report": [1]}])
-def test_an_invalid_configuration_is_left_to_the_checks(config):
-    before = json.dumps(config)
-    titles.fill_in(config, [])
-    assert json.dumps(config) == before
-
-
 @pytest.fixture
 def report(tmp_path):
     (tmp_path / "report.html").touch()
@@ -44,8 +37,3 @@ def test_a_report_of_another_title_is_announced_in_one_line(report):
         f'{report} and the tables and figures beside it are about "A"; the report of "B" replaces them; '
         "to keep both, use another folder: --directory FOLDER\n"
     )
-
-
-def test_nothing_is_said_about_the_same_title_or_a_first_report(report, tmp_path):
-    assert titles.replacement(report, {"report": {"title": "A"}}) == ""
-    assert titles.replacement(tmp_path / "none" / "report.html", {"report": {"title": "B"}}) == ""

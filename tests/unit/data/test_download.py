@@ -86,14 +86,6 @@ def test_silence_times_out(server, quick, target):
         download(server.base + "file.bin", target, EXPECTED, replace(quick, timeout=0.1, attempts=2))
 
 
-def test_redirects_are_followed(server, quick, target):
-    server.add("old", location="/somewhere")
-    server.add("somewhere", location=f"{server.base}file.bin")
-    server.add("file.bin", CONTENT, break_after=60_000)
-    download(server.base + "old", target, EXPECTED, quick)
-    assert_served(target)
-
-
 @pytest.mark.parametrize(
     ("location", "message"),
     [
@@ -108,11 +100,6 @@ def test_a_redirect_to_an_address_that_cannot_serve_is_a_failure_of_its_source(
     server.add("file.bin", location=location)
     with pytest.raises(SourceError, match=message):
         download(server.base + "file.bin", target, EXPECTED, quick)
-
-
-def test_only_http_is_allowed(quick, target, tmp_path):
-    with pytest.raises(SourceError, match="not an http address: file:///"):
-        download(f"file://{tmp_path}/x", target, EXPECTED, quick)
 
 
 @pytest.mark.parametrize("break_after", [None, 40_000])

@@ -13,11 +13,11 @@ import pytest
 
 from focalcal.common.errors import UserError
 from focalcal.data import fetch
-from focalcal.data.fetch import cache_folder, obtain
+from focalcal.data.fetch import obtain
 from focalcal.data.registry import PROJECT_ROOT
 from tests.unit.data import official_formats as formats
 from tests.unit.data.conftest import file_entry
-from tests.unit.data.sources import CONTENT, entry_of, http, visible_files
+from tests.unit.data.sources import CONTENT, entry_of, http
 
 
 def test_an_unusable_cache_is_reported(quick, tmp_path):
@@ -39,25 +39,6 @@ def test_a_complete_cache_need_not_be_writable(server, quick, tmp_path, monkeypa
     monkeypatch.setattr(fetch, "FileLock", no_writing)
     monkeypatch.setattr(Path, "mkdir", no_writing)
     assert obtain("set", entry, tmp_path, quick).source == server.base
-
-
-def test_leftovers_of_killed_jobs_are_removed(server, quick, tmp_path):
-    server.add("data.bin", CONTENT)
-    (tmp_path / "set" / ".work-old").mkdir(parents=True)
-    (tmp_path / "set" / ".work-old" / "half").write_bytes(b"x")
-    obtain("set", entry_of(http(server.base)), tmp_path, quick)
-    assert visible_files(tmp_path) == ["data.bin", "served-by.txt"]
-
-
-def test_where_the_cache_is(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("FOCALCAL_CACHE", raising=False)
-    assert cache_folder() == tmp_path / ".cache" / "focalcal"
-    monkeypatch.setenv("FOCALCAL_CACHE", "~/shared")
-    assert cache_folder() == tmp_path / "shared"
-    assert cache_folder(Path("~/chosen")) == tmp_path / "chosen"
-    monkeypatch.setenv("FOCALCAL_CACHE", "")
-    assert cache_folder() == tmp_path / ".cache" / "focalcal"
 
 
 JOB = """

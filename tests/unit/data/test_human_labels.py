@@ -8,7 +8,6 @@ from focalcal.common.errors import UserError
 from focalcal.data.human_labels import obtain_human_labels
 from focalcal.recovery.human import read_distributions, read_human_labels
 from tests.published_networks import logits_of
-from tests.unit.data.test_download import CONTENT
 
 LABELS = np.arange(40) % 10
 
@@ -51,20 +50,6 @@ def test_a_wrong_file_is_reported_and_removed(server, quick, tmp_path, values, m
         obtain_human_labels("set", entry_of(server.base), tmp_path, read_distributions, quick)
     assert f"By hand: put probs.npy into {tmp_path / 'set'} and run again" in str(caught.value)
     assert not (tmp_path / "set" / "probs.npy").exists()
-
-
-def test_a_wrong_file_placed_by_hand_is_reported_and_kept(quick, tmp_path):
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "probs.npy").write_bytes(CONTENT)
-    with pytest.raises(UserError, match=r"probs\.npy cannot be read"):
-        obtain_human_labels("set", entry_of("http://first.invalid/"), tmp_path, read_distributions, quick)
-    assert (tmp_path / "set" / "probs.npy").exists()
-
-
-def test_offline_every_address_is_listed(quick, tmp_path):
-    entry = entry_of("http://first.invalid/", "http://second.invalid/")
-    with pytest.raises(UserError, match=r"\(1\) http://first\.invalid/probs\.npy: .*\(2\) http://second"):
-        obtain_human_labels("set", entry, tmp_path, read_distributions, quick)
 
 
 def test_the_real_file_against_the_real_labels(quick, tmp_path):

@@ -49,12 +49,6 @@ def test_split_checksum_follows_its_definition(small_data):
     assert prepared.split_checksum(swapped) != prepared.split_checksum(small_data)
 
 
-def features(data, values):
-    values = np.asarray(values, dtype=np.float32)
-    zeros = np.zeros(values.shape[1], dtype=np.float32)
-    return replace(data, inputs=values, mean=zeros, std=zeros + 1)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -86,12 +80,6 @@ def test_malformed_data_is_refused_by_name(small_data, tmp_path, change, message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_features_must_be_finite(small_data):
-    prepared.validate(features(small_data, np.ones((8, 2))))
-    with pytest.raises(ValueError, match="inputs must be finite"):
-        prepared.validate(features(small_data, np.full((8, 2), np.inf)))
-
-
 def test_missing_file_says_how_to_make_it(tmp_path):
     with pytest.raises(UserError, match=r"no prepared data at .*gone\.npz; make it with: snakemake"):
         prepared.load_dataset(tmp_path / "gone.npz")
@@ -103,19 +91,6 @@ def test_damaged_file_is_named(tmp_path, content, memory_map):
     (tmp_path / "d.npz").write_bytes(content)
     with pytest.raises(UserError, match=r"d\.npz is not a prepared dataset .*delete it and run again"):
         prepared.load_dataset(tmp_path / "d.npz", memory_map=memory_map)
-
-
-def test_foreign_npz_is_named(tmp_path):
-    np.savez(tmp_path / "d.npz", something=np.zeros(3), classes=3)
-    with pytest.raises(UserError, match=r"d\.npz is not a prepared dataset"):
-        prepared.load_dataset(tmp_path / "d.npz")
-
-
-def test_a_compressed_file_is_refused(small_data, tmp_path):
-    arrays = {name: value for name, value in vars(small_data).items() if value is not None}
-    np.savez_compressed(tmp_path / "d.npz", **arrays)
-    with pytest.raises(UserError, match=r"inputs\.npy is compressed"):
-        prepared.load_dataset(tmp_path / "d.npz")
 
 
 @pytest.mark.parametrize("memory_map", [False, True])

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from focalcal.common.errors import UserError
 from focalcal.data import prepared, registry, tabular
 from focalcal.data.fetch import Obtained
 from focalcal.data.prepare import dataset_record, prepare_dataset
@@ -93,18 +92,6 @@ def test_each_seed_has_a_stratified_split_of_its_own(made):
     assert prepared.split_checksum(data.for_seed(0)) == prepared.split_checksum(data)
 
 
-def test_a_shared_split_is_the_same_for_every_seed(small_data):
-    assert small_data.for_seed(7) is small_data
-
-
-def test_split_sizes_survive_the_file(made, tmp_path):
-    data = made().data
-    prepared.write_dataset(tmp_path / "table.npz", data)
-    loaded = prepared.load_dataset(tmp_path / "table.npz", memory_map=True)
-    np.testing.assert_array_equal(loaded.split_sizes, [2, 2, 2])
-    assert prepared.split_checksum(loaded.for_seed(5)) == prepared.split_checksum(data.for_seed(5))
-
-
 @pytest.mark.parametrize(
     ("name", "load"), [("iris", load_iris), ("wine", load_wine), ("breast-cancer", load_breast_cancer)]
 )
@@ -121,11 +108,3 @@ def test_bundled_tables_are_scikit_learns(name, load, tmp_path):
     assert record["sizes"] == spec["parameters"]["sizes"]
     assert record["encoding"]["one_hot_columns"] == {}
     assert record["source"].startswith("bundled with scikit-learn ")
-
-
-def test_a_changed_scikit_learn_is_refused(tmp_path):
-    spec = registry.job_spec("iris")
-    spec["entry"]["file"] = {**spec["entry"]["file"], "size": 1}
-    expected = r"dataset iris: iris\.csv of scikit-learn .*: iris\.csv has 2734 bytes instead of 1; install"
-    with pytest.raises(UserError, match=expected):
-        prepare_dataset(spec, tmp_path)

@@ -173,20 +173,6 @@ def test_npz_with_splits_and_posterior(tmp_path):
     np.testing.assert_array_equal(data.std, 1)  # constant features
 
 
-@pytest.mark.parametrize("with_val", [False, True])
-def test_npz_in_parts(tmp_path, with_val):
-    random = np.random.RandomState(0)
-    arrays = {}
-    for split, count in {"train": 40, "test": 10, **({"val": 8} if with_val else {})}.items():
-        arrays[f"x_{split}"] = random.randint(0, 256, (count, 4, 4)).astype(np.uint8)
-        arrays[f"y_{split}"] = np.arange(count)[:, None] % 2
-    data = user_data.from_npz(save(tmp_path / "a.npz", **arrays), **SPLIT)
-    prepared.validate(data)
-    sizes = [len(data.indices(split)) for split in prepared.SPLITS]
-    assert sizes == ([40, 8, 10] if with_val else [36, 4, 10])
-    np.testing.assert_array_equal(data.inputs[data.test_indices, 0], arrays["x_test"])
-
-
 GOOD = {"inputs": np.ones((10, 2)), "labels": np.arange(10) % 2}
 INDICES = {"train_indices": [4, 5, 6], "val_indices": [2, 3], "test_indices": [0, 1]}
 PARTS = {
@@ -232,15 +218,3 @@ PARTS = {
 def test_npz_mistakes_are_reported(tmp_path, arrays, message):
     with pytest.raises(UserError, match=message):
         user_data.from_npz(save(tmp_path / "a.npz", **arrays), **SPLIT)
-
-
-def test_unreadable_npz_is_reported(tmp_path):
-    with pytest.raises(UserError, match=r"a\.npz does not exist"):
-        user_data.from_npz(tmp_path / "a.npz", **SPLIT)
-    content = save(tmp_path / "a.npz", **GOOD).read_bytes()
-    (tmp_path / "a.npz").write_bytes(content[: len(content) // 2])
-    with pytest.raises(UserError, match=r"a\.npz is not a readable \.npz file .*write it again"):
-        user_data.from_npz(tmp_path / "a.npz", **SPLIT)
-    np.save(tmp_path / "a.npy", GOOD["inputs"])
-    with pytest.raises(UserError, match=r"a\.npy holds one array without a name"):
-        user_data.from_npz(tmp_path / "a.npy", **SPLIT)

@@ -79,11 +79,6 @@ def test_every_calibrator_can_be_cloned_changed_and_pickled(method):
         clone(original).predict_proba(LOGITS)
 
 
-def test_an_unknown_parameter_is_named():
-    with pytest.raises(ValueError, match="'gamma' is not a parameter of TemperatureScaling; expected one of"):
-        TemperatureScaling().set_params(gamma=1.0)
-
-
 def test_the_calibrator_is_fitted_to_logits_of_unseen_samples():
     model = CalibratedClassifier(GaussianNB(), "ts").fit(X, NAMES)
     unseen = np.log(np.maximum(cross_val_predict(GaussianNB(), X, Y, cv=5, method="predict_proba"), 1.2e-38))

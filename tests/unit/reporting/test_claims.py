@@ -8,7 +8,7 @@ import yaml
 
 from focalcal.common.csv_rows import read_rows, write_rows
 from focalcal.common.errors import UserError
-from focalcal.reporting.claims.evidence import Evidence, MissingEvidence
+from focalcal.reporting.claims.evidence import Evidence
 from focalcal.reporting.claims.ledger import (
     FOLDER,
     RUNS,
@@ -173,16 +173,6 @@ def test_no_statement_about_networks_is_judged_at_the_risk_minimiser():
     }
 
 
-def test_an_undeclared_file_is_an_error(root):
-    evidence = Evidence([root / "results" / "theory" / "checks.csv"])
-    with pytest.raises(
-        ValueError, match=r"^results/theory/bounds\.csv is not declared as evidence; declared: "
-    ):
-        evidence.table("results/theory/bounds.csv")
-    with pytest.raises(ValueError, match=r"^results/tables/checks\.csv is not declared"):
-        evidence.table("results/tables/checks.csv")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -208,18 +198,6 @@ def test_mistakes_in_an_entry_are_named(tmp_path, change, message):
         return
     with pytest.raises(UserError, match=rf"^p\.yaml: claim 'k24-convex' {message}"):
         load_claims(tmp_path, ["p"])
-
-
-def test_evidence_rows(root):
-    evidence = evidence_in(root)
-    row = evidence.row("results/theory/bounds.csv", {"gamma": 4})
-    assert float(row["theory_low"]) == pytest.approx(0.2)
-    with pytest.raises(
-        MissingEvidence, match=r"^not run: results/theory/bounds\.csv has no row with gamma 99"
-    ):
-        evidence.row("results/theory/bounds.csv", {"gamma": 99})
-    with pytest.raises(MissingEvidence, match=r"^results/tables/runs\.csv was not made"):
-        evidence.table("results/tables/runs.csv")
 
 
 class TestCalArena:

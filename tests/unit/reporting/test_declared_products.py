@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.common.declarations import Declaration, read_declarations
+from focalcal.common.declarations import Declaration
 from focalcal.reporting import products
 from focalcal.reporting.products import PRODUCTS, SUFFIXES
 from focalcal.reporting.records.measurements import COLUMNS, EFFECT_COLUMNS
@@ -42,12 +42,6 @@ def test_an_unknown_value_is_an_error_that_names_the_module(tmp_path, fact, valu
         declare(tmp_path, **{fact: value})
 
 
-def test_a_fact_that_is_not_literal_is_an_error(tmp_path):
-    (tmp_path / "mine.py").write_text("@table(order=ORDER)\ndef mine(sources): ...\n")
-    with pytest.raises(ValueError, match=r"mine\.py, line 1: order of a declaration must be a literal"):
-        read_declarations(tmp_path, "table")
-
-
 def test_reading_an_undeclared_setting_is_an_error(tmp_path):
     with pytest.raises(UndeclaredInputError, match="scores reads 'metric', which is not among the settings"):
         _ = Sources(tmp_path, SETTINGS).of(product("scores")).metric
@@ -60,12 +54,6 @@ def test_a_view_shares_what_its_table_declares():
     assert chart.modules == [chart.module, table.module]
     assert "{level}" in chart.caption
     assert " 90 % intervals " in chart.worded(0.9).caption
-
-
-def test_a_view_of_no_table_is_an_error(tmp_path):
-    facts = {"of": "nothing", "order": 1, "heading": "H", "caption": "C"}
-    with pytest.raises(ValueError, match=r"charts/mine\.py: mine shows 'nothing', which is no table"):
-        products._product("chart", Declaration("mine", tmp_path / "mine.py", facts), {})
 
 
 @pytest.fixture

@@ -44,24 +44,6 @@ def test_checks_are_compared_with_the_tolerance(checks, evaluator, arguments, ag
     assert finding.measured == "share = 0.5 (two of four; n = 4)"
 
 
-@pytest.mark.parametrize(
-    ("evaluator", "arguments", "same"),
-    [
-        ("at_least", {"bound": 0.6}, 2),
-        ("at_least", {"bound": 0.3}, 3),
-        ("at_least", {"bound": 0.9}, 3),
-        ("at_most", {"bound": 0.9}, 3),
-        ("at_most", {"bound": 0.5}, 2),
-        ("within", {"low": 0.3, "high": 0.7}, 3),
-        ("within", {"low": 0.5, "high": 0.5}, 1),
-    ],
-)
-def test_a_verdict_that_depends_on_the_seeds_says_so(checks, evaluator, arguments, same):
-    measured = getattr(evaluators, evaluator)(CLAIM, checks, check="seeds", **arguments).measured
-    words = "seeds = 0.5 (two of four; n = 4; one seed alone: 0.25 to 0.75"
-    assert measured == words + (")" if same == 3 else f", {same} of 3 with this verdict)")
-
-
 def test_a_check_beside_is_shown_and_not_judged(checks):
     found = evaluators.equals(CLAIM, checks, expected={"plain": 0.2}, beside=["share"])
     assert (found.agrees, found.measured) == (True, "plain = 0.123; share = 0.5 (two of four; n = 4)")
@@ -165,18 +147,6 @@ def test_a_rise_must_hold_for_every_other_value(paradigms):
     found = rises(paradigms, "ece_raw_mean", "paradigm", paradigm=both)
     assert found.agrees is False
     assert found.measured == "focal-1: Standard 0.01, TS_FL 0.04; focal-2: Standard 0.06, TS_FL 0.05"
-
-
-@pytest.mark.parametrize(("bound", "agrees"), [(1.4, True), (2, False)])
-def test_ratio_of_two_methods(tmp_path, bound, agrees):
-    table = tmp_path / "results" / "t.csv"
-    table.parent.mkdir()
-    table.write_text("method,loss_id,kl,note\na,x,0.4,\nb,x,0.1,\na,y,0.3,\nb,y,0.2,\n")
-    claim = replace(TABLE_CLAIM, evidence=("results/t.csv",))
-    rows = {"method": ["a", "b"], "loss_id": ["x", "y"]}
-    arguments = {"column": "kl", "where": rows, "along": "method", "bound": bound}
-    found = evaluators.table_ratio(claim, Evidence([table]), **arguments)
-    assert (found.agrees, found.measured) == (agrees, "x: a 0.4, b 0.1; y: a 0.3, b 0.2")
 
 
 def test_what_was_not_run_is_missing(paradigms):

@@ -1,16 +1,10 @@
 """Tables in the layouts of K24 and M20."""
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 
-from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.records import published
 from focalcal.reporting.records.measurements import COLUMNS, check_metrics
-from focalcal.reporting.tables.columns import (
-    mark_best,
-)
 from tests.unit.reporting.made_sources import bold, build, csv_rows, metrics_of, texts
 
 G = "\N{GREEK SMALL LETTER GAMMA}"
@@ -140,11 +134,6 @@ class TestM20:
         ]
         assert bold(table) == [[False] * 4 + [False, True, True, False], [False] * 8, [False] * 8]
 
-    def test_log_loss_is_shown_in_m20s_unit(self, tmp_path):
-        table = build("m20_nll", metrics=metrics_of(tmp_path, "d,m,ce,0,none,,0,1,test,nll,0.1234567\n"))
-        assert texts(table) == [["d", "m", "ours", "1", "12.35", ""]]
-        assert table.title == "Log-loss (%) by training loss (layout of M20 Tables 10 and 11)"
-
     def test_both_definitions_of_mmce_stand_above_the_printed_numbers(self, tmp_path):
         rows = "".join(
             f"cifar10,resnet50,{loss},1,ts-m20,ece,0,2.6,test,ece,{ece}\n"
@@ -167,14 +156,3 @@ class TestM20:
         assert len(table.groups()) == 10
         assert {float(text) for text in differences if text} == {0.0}
         assert sum(bool(text) for text in differences) == len(cells)
-
-
-class TestColumns:
-    @pytest.mark.parametrize(
-        ("higher", "marks"), [(True, [0, None, 1, 1]), (False, [1, None, 0, 0])], ids=["highest", "lowest"]
-    )
-    def test_best_means_are_marked(self, higher, marks):
-        metric = replace(METRICS["ece"], decimals=1, higher_is_better=higher)
-        frame = pd.DataFrame({"group": "a", "x_mean": [0.5, None, 0.70001, 0.7]})
-        mark_best(frame, ["x"], metric, by=["group"])
-        assert [None if pd.isna(mark) else mark for mark in frame["x_best"]] == marks

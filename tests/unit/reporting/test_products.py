@@ -6,7 +6,7 @@ import pytest
 
 from focalcal.config.provenance import ROOT
 from focalcal.reporting import products
-from focalcal.reporting.products import PRODUCTS, Layout, Product, sweep_group
+from focalcal.reporting.products import PRODUCTS, Layout, Product
 from focalcal.reporting.records.sources import Sources, UndeclaredInputError
 
 FIGURE = Product(
@@ -61,13 +61,6 @@ def test_a_report_on_own_logits_is_not_about_the_papers(monkeypatch):
         ["errors"],
     ]
     assert layouts[1].products("figure", stage="theory") == [FIGURE]
-
-
-def test_without_recommendations_nothing_is_made_from_them(monkeypatch):
-    after = replace(FIGURE, name="after", section="scores", inputs=("runs", "recommended"))
-    monkeypatch.setattr(products, "PRODUCTS", [FIGURE, after])
-    assert Layout(Grid()).products() == [FIGURE, after]
-    assert layout_with(recommend=False).products() == [FIGURE]
 
 
 def test_the_first_page_advises_on_own_logits_and_on_nothing_else():
@@ -140,16 +133,6 @@ def test_inputs_are_the_declared_files_of_the_runs(layout):
     # Logits from elsewhere have fits, but no history.
     assert len([path for path in everywhere if path.endswith("fits.json")]) == 4
     assert len([path for path in everywhere if path.endswith("history.csv")]) == 3
-
-
-def test_sizes_alone_make_a_sweep():
-    spec = Grid().data_spec("gauss-3")
-    larger = {**spec, "name": "gauss-3-big", "entry": {**spec["entry"], "base": "gauss-3"}}
-    larger["parameters"] = {**spec["parameters"], "sizes": {"train": 999, "val": 10, "test": 10}}
-    assert sweep_group(spec) == sweep_group(larger)
-    larger["parameters"]["seed"] = 1
-    assert sweep_group(spec) != sweep_group(larger)
-    assert sweep_group({"entry": {"kind": "download"}}) is None
 
 
 def test_a_product_may_read_only_what_it_declares(tmp_path):

@@ -8,7 +8,6 @@ from focalcal.calibration import saved
 from focalcal.reporting.figures.before_after import before_after
 from focalcal.reporting.recommendation import (
     advice_text,
-    caution_texts,
     failure_text,
     reason_text,
     summary_text,
@@ -73,17 +72,6 @@ def test_the_summary_has_the_candidates_and_the_code_that_applies_the_file():
     assert "calibrator = saved.load('mine.json')" in text
 
 
-def test_what_speaks_against_relying_on_it():
-    found = made_recommendation({})["recommendation"]
-    assert caution_texts(found) == []
-    (absent,) = caution_texts(found | {"classes": 10, "absent_classes": [1, 2, 3, 4, 6, 8]})
-    assert absent.startswith("No validation samples of 6 of 10 classes (1, 2, 3, 4, 6, ...): calibrators")
-    none, ts, fts = found["candidates"]
-    stopped = [none, *(one | {"boundaries": {"temperature": "high"}} for one in (ts, fts))]
-    (boundary,) = caution_texts(found | {"candidates": stopped})
-    assert boundary.startswith("The temperature of TS and FTS stopped at the boundary")
-
-
 @pytest.mark.parametrize(
     ("method", "log_ratio", "words"),
     [
@@ -126,15 +114,6 @@ def logits_file(tmp_path):
     path = tmp_path / "mine.npz"
     np.savez(path, val_logits=val, val_labels=val_labels, test_logits=test, test_labels=test_labels)
     return path
-
-
-def test_a_class_without_validation_samples_is_named(logits_file, capsys):
-    arrays = dict(np.load(logits_file))
-    kept = arrays["val_labels"] != 1
-    changed = {name: arrays[name][kept] for name in ("val_logits", "val_labels")}
-    np.savez(logits_file, **(arrays | changed))
-    assert command.main(["recommend", str(logits_file), "--methods", "ts"]) == 0
-    assert "Caution: No validation samples of 1 of 3 classes (1):" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["mine.npz", "", "mine.png", "mine"])

@@ -76,16 +76,6 @@ def test_seeds_are_counted_inside_the_setting():
     assert reasons(TABLE, run(), run(loss="focal-1", seed="2")) == [["1 of 2 seeds"]] * 2
 
 
-def test_origin():
-    trained, own = run(), run(imported="yes")
-    network = run(imported="yes", published="mukhoti2020-cifar10")
-    released = Setting("P released", "", origin="published")
-    here = Setting("P here", "", origin="trained")
-    outside = ["not a published network"]
-    assert reasons(released, trained, own, network) == [outside, outside, []]
-    assert reasons(here, trained, own, network) == [[], ["trained elsewhere"], ["trained elsewhere"]]
-
-
 def test_grids():
     assert NETWORKS.grid_reasons(run()) == []
     other = run(temperature_grid="0.1 10 0.1", gamma_grid="")
@@ -95,8 +85,3 @@ def test_grids():
     ]
     assert TABLE.grid_reasons(other) == []
     assert reasons(NETWORKS, other) == [[]], "scores as trained need no grid"
-
-
-def test_bins_of_recovery():
-    setting = Setting("P recovery", "", recovery_bins=10)
-    assert reasons(setting, run(), run(recovery_bins="")) == [[], ["unknown number of bins, in the paper 10"]]

@@ -12,8 +12,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 from snakemake_logger_plugin_focalcal import LogHandler
-from snakemake_logger_plugin_focalcal.display import Lines
-from snakemake_logger_plugin_focalcal.jobs import ADVICE, CLUSTER_ADVICE, Job, Jobs, last_line
+from snakemake_logger_plugin_focalcal.jobs import ADVICE, CLUSTER_ADVICE, Job, Jobs
 
 LOG = "logs/train/d/m/ce/seed1.log"
 
@@ -92,13 +91,6 @@ def test_lines_do_not_grow_with_the_number_of_jobs(capsys, report):
     assert last == f"The report: {report}"
 
 
-def test_with_nothing_to_do_the_report_is_named_if_it_was_asked_for(capsys, report):
-    for rules, expected in ((["train", "report"], [f"The report: {report}"]), (["train"], [])):
-        snakemake = Snakemake()
-        snakemake.plan(rules)
-        assert snakemake.close(capsys) == expected
-
-
 def test_a_failed_job_is_named_and_the_end_says_why_instead_of_where_the_report_is(capsys):
     Path(LOG).parent.mkdir(parents=True)
     Path(LOG).write_text("12:00:00 epoch 1/2\n12:00:01 error: config key 'x' is 1\n\n", encoding="utf-8")
@@ -167,18 +159,6 @@ def test_what_the_cluster_said_of_a_failed_job_is_shown_without_the_command(caps
     )
 
 
-def test_warnings_and_answers_to_signals_are_passed_on_while_jobs_run(capsys):
-    snakemake = Snakemake()
-    snakemake.plan(train=2)
-    snakemake.start(0)
-    snakemake.logger.warning("file system is slow")
-    snakemake.logger.info("Will exit after finishing currently running jobs (scheduler).")
-    assert snakemake.close(capsys)[1:] == [
-        "file system is slow",
-        "Will exit after finishing currently running jobs (scheduler).",
-    ]
-
-
 @pytest.mark.parametrize("option", ["dryrun", "verbose", "printshellcmds", "debug_dag", "quiet"])
 def test_who_asks_for_details_gets_snakemakes_own_output(option, capsys, report):
     snakemake = Snakemake(**{option: {"host"} if option == "quiet" else True})
@@ -216,17 +196,6 @@ def test_on_a_terminal_running_jobs_show_what_their_log_says_last(monkeypatch, r
     assert screen.getvalue().count("\x1b[?25l") == screen.getvalue().count("\x1b[?25h") == 1
 
 
-def test_a_single_job_may_print_and_gets_no_screen(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    snakemake = Snakemake()
-    snakemake.plan(train=1)
-    snakemake.start(0)
-    lines = snakemake.close(capsys)
-    assert isinstance(snakemake.plugin._display, Lines)
-    assert lines[0] == "1 job"
-    assert "\x1b" not in "".join(lines)
-
-
 class Clock:
     now = 0.0
 
@@ -252,20 +221,3 @@ def test_time_left_weighs_rules_by_their_own_mean():
     clock.now += 4
     # 4 s of 10 s are done, and 26 s of work took 16 s.
     assert jobs.seconds_left() == pytest.approx((20 + 2 - 4) / (26 / 16))
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"", ""),
-        (b"\n\n", ""),
-        (b"one\ntwo\n\n", "two"),
-        (b"12:34:56 said\n", "said"),
-        (b"a" * 9000 + b"\nz", "z"),
-    ],
-)
-def test_last_line_of_a_log(tmp_path, content, expected):
-    log = tmp_path / "a.log"
-    log.write_bytes(content)
-    assert last_line(log) == expected
-    assert last_line(tmp_path / "none.log") == ""

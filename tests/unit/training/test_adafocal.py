@@ -44,16 +44,6 @@ def test_small_gammas_change_sign(before, correct, after):
     assert state.gammas.item() == pytest.approx(after)
 
 
-def test_gammas_are_clipped_and_rate_scales_the_gap():
-    state = AdaFocal(AdaFocalSettings(bins=1, rate=10.0))
-    state.gammas = torch.tensor([19.0])
-    state.update(logits_of([0.9]), torch.tensor([1]))
-    assert state.gammas.item() == 20.0
-    state.gammas = torch.tensor([-1.9])
-    state.update(logits_of([0.9]), torch.tensor([0]))
-    assert state.gammas.item() == -2.0
-
-
 def test_fewer_samples_than_bins_leave_the_empty_bins_alone():
     state = AdaFocal(AdaFocalSettings(bins=3))
     state.update(logits_of([0.9]), torch.tensor([1]))

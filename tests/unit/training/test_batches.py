@@ -5,7 +5,6 @@ from focalcal.data.prepared import PreparedData
 from focalcal.training.batches import (
     EpochDraw,
     crop_and_flip,
-    derived_seed,
     training_batches,
 )
 from focalcal.training.recipes import Recipe
@@ -77,20 +76,3 @@ def test_an_epoch_can_be_entered_at_any_batch():
     for batch, again in zip(whole[2:], rest, strict=True):
         assert torch.equal(batch.inputs, again.inputs)
         assert torch.equal(batch.labels, again.labels)
-
-
-def test_augmentation_draws_cover_their_range():
-    recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, crop_padding=4, flip=True)
-    draw = EpochDraw.of(0, 0, 5000, recipe, CPU)
-    assert (draw.offsets.min().item(), draw.offsets.max().item()) == (0, 8)
-    # 5,000 fair coins: 250 is seven standard deviations.
-    assert abs(draw.flips.sum().item() - 2500) < 250
-    plain = EpochDraw.of(0, 0, 100, Recipe(epochs=1, batch_size=1, learning_rate=1.0), CPU)
-    assert not plain.flips.any()
-    assert plain.offsets.abs().sum() == 0
-
-
-def test_seeds_of_epochs_differ():
-    seeds = {derived_seed(seed, epoch) for seed in range(30) for epoch in range(30)}
-    assert len(seeds) == 900
-    assert max(seeds) < 2**63

@@ -6,7 +6,6 @@ import torch
 from focalcal.training.history import (
     EpochRecorder,
     GradientNormProbe,
-    gradient_quantiles,
     snapshot_bins,
     split_metrics,
 )
@@ -44,12 +43,6 @@ def test_ece_bins_are_closed_above():
     assert metrics["val_ece"] == pytest.approx(abs(1.55 - 1) / 2)
 
 
-def test_a_group_without_samples_is_unknown():
-    metrics = split_metrics("train", torch.log(PROBS), torch.tensor([0, 0, 0, 1]), torch.zeros(4))
-    assert metrics["train_nll_incorrect"] is None
-    assert metrics["train_error"] == 0
-
-
 def test_saturated_logits_have_finite_metrics():
     metrics = split_metrics(
         "val", torch.tensor([[1e4, 0.0], [0.0, 1e4]]), torch.tensor([0, 0]), torch.zeros(2)
@@ -63,11 +56,6 @@ def test_reliability_bins():
     assert bins["count"] == [0, 0, 1, 2, 1]
     assert bins["confidence"] == pytest.approx([0, 0, 0.6, 0.75, 0.9])
     assert bins["accuracy"] == pytest.approx([0, 0, 0, 1, 1])
-
-
-def test_gradient_quantiles():
-    quantiles = gradient_quantiles(torch.arange(101.0))
-    assert list(quantiles.values()) == pytest.approx([5, 25, 50, 75, 95])
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
@@ -86,14 +74,6 @@ def test_gradient_norms_equal_those_of_single_samples(reduction):
             model(inputs[index : index + 1]), labels[index : index + 1]
         ).backward()
         assert norms[index].item() == pytest.approx(model[2].weight.grad.norm().item(), rel=1e-5)
-
-
-def test_no_gradient_norms_without_a_last_linear_layer():
-    assert GradientNormProbe(None).norms(torch.ones(2, 3), 1) is None
-    inner = torch.nn.Linear(4, 6)
-    probe = GradientNormProbe(inner)
-    inner(torch.ones(2, 4))
-    assert probe.norms(torch.ones(2, 3), 1) is None
 
 
 def test_recorder_finds_the_first_bad_sample_and_survives_a_round_trip():

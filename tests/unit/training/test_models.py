@@ -48,12 +48,6 @@ def test_every_model_maps_images_to_logits(model_id):
     assert last_linear(model).out_features == 7
 
 
-def test_perceptron_takes_features():
-    model = build_model("mlp", (16,), 10)
-    assert model(torch.zeros(3, 16)).shape == (3, 10)
-    assert [layer.out_features for layer in model if isinstance(layer, torch.nn.Linear)] == [256, 256, 10]
-
-
 def test_shortcut_without_parameters_keeps_every_second_pixel():
     from focalcal.training.models.he_resnet import PaddedShortcut  # noqa: PLC0415 (torchvision only here)
 

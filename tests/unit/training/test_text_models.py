@@ -3,7 +3,6 @@ import pytest
 import torch
 from torch import nn
 
-from focalcal.common.errors import UserError
 from focalcal.training.models.build import build_model, word_vectors
 from focalcal.training.models.tree_lstm import Dropout
 from focalcal.training.residents import resident_split
@@ -33,20 +32,6 @@ def test_parameters_of_the_tree_lstm():
     classifier = (150 + 1) * 3
     assert parameters_without_words(models[0]) - classifier == 316_800
     assert parameters_without_words(models[1]) - classifier == 256_800
-
-
-@pytest.mark.parametrize(
-    ("model", "shape", "vocabulary", "message"),
-    [
-        ("gp-cnn", (3, 8, 8), None, "takes tokens, but the dataset has images; allowed there: resnet50, "),
-        ("tree-lstm", (9,), (5, 4), "takes trees, but the dataset has tokens; allowed there: gp-cnn"),
-        ("mlp", (9, 4), (5, 4), "takes features or images, but the dataset has trees; allowed there: tree-"),
-        ("timm:resnet18", (9,), (5, 4), "'timm:resnet18' takes images, but the dataset has tokens"),
-    ],
-)  # fmt: skip
-def test_models_refuse_other_inputs(model, shape, vocabulary, message):
-    with pytest.raises(UserError, match=message):
-        build_model(model, shape, 3, vocabulary)
 
 
 def test_a_batch_has_its_texts_one_after_the_other():
@@ -191,13 +176,3 @@ def test_losses_of_nodes_add_up_to_those_of_sentences():
     sizes = (data.inputs[data.train_indices[:10], :, 3] >= 0).sum(axis=1)
     assert batch.sample_losses(torch.ones(len(batch.targets))).tolist() == sizes.tolist()
     assert torch.equal(batch.targets[batch.roots], batch.labels)
-
-
-def test_a_batch_of_single_words_has_no_levels():
-    data = made_texts.trees(longest=1)
-    split = resident_split(data, data.train_indices, CPU)
-    model = build_model("tree-lstm", (1, 4), 2, data.vectors.shape)
-    logits = model(split.batch(torch.arange(4)).inputs)
-    logits.sum().backward()
-    assert logits.shape == (4, 3)
-    assert not model.left.weight.grad.any()
