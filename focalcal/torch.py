@@ -149,19 +149,18 @@ class AffineModule(CalibratorModule):
 
 
 class FocalMatrixModule(CalibratorModule):
-    """Psi^gamma(softmax(slopes * log p + M p)), or with intercepts in place of M p: focal matrix scaling."""
+    """Psi^gamma(softmax(slopes * log p + gain * p + M p)), or with intercepts in place of M p."""
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the log-probabilities, (n, k)."""
         logs = log_focal_map(self.in_own_precision(logits), self.temperature)
-        scores = logs * self.slopes.to(logs.dtype)
-        if hasattr(self, "matrix"):
-            scores = scores + torch.exp(logs) @ self.matrix.to(logs.dtype).T
-        else:
-            scores = scores + self.intercepts.to(logs.dtype)
+        probs = torch.exp(logs)
+        weights = self.weights.to(logs.dtype)
+        scores = logs * self.slopes.to(logs.dtype) + self.gain.to(logs.dtype) * probs
+        scores = scores + (weights[:, 0] if weights.shape[1] == 1 else probs @ weights.T)
         lowest = torch.finfo(logs.dtype).min
         scores = scores.clamp(min=lowest, max=-lowest)
-        return log_focal_map(scores, gamma=getattr(self, "gamma", None))
+        return log_focal_map(scores, gamma=self.gamma)
 
 
 class TwoTemperatureModule(CalibratorModule):

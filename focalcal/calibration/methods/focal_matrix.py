@@ -1,25 +1,28 @@
 """Focal matrix scaling and its parts, with a cross-validated prior.
 
-The map is Psi^gamma(softmax(u (1 + v) * log p + M p)), p = softmax(logits / T) with the T of temperature
-scaling: focal temperature scaling (of temperature T / u) with a slope u (1 + v_i) for each class and a matrix
-M, which adds M_ij p_j to the score of class i. Matrix and Dirichlet scaling multiply logarithms of
-probabilities instead. Here M_ij says how much class i gains where class j is predicted, and the many
-improbable classes, whose logarithms are large and mostly noise, have no say.
+The map is Psi^gamma(softmax(u (1 + v) * log p + (c I + M) p)), p = softmax(logits / T) with the T of
+temperature scaling. Without v and M it has three coefficients: those of focal temperature scaling, gamma and
+a temperature T / u, and the gain c, by which a probable class gains more than an improbable one. The slopes
+u (1 + v_i) and the matrix M treat each class in its own way: M_ij says how much class i gains where class j
+is predicted. Matrix and Dirichlet scaling multiply logarithms of probabilities instead; with probabilities,
+the many improbable classes, whose logarithms are large and mostly noise, have no say.
 
 The coefficients minimise the log-loss with a ridge penalty, the structured one of Berta et al. (2026) as a
 normal prior: mean 0, variance s for the entries of M, s / k for v, and s / k for intercepts where they take
-the place of M p. The variance s is chosen by cross-validation from 0, which is focal temperature scaling with
-its priors (`fts-prior`), upwards. log(1 + gamma) has the prior of `fts-prior`, log u a standard normal one.
-No fit of a fold sees anything of what the fold holds out: T, gamma, starting point and scales of the steps
-are its own.
+the place of M p. Cross-validation chooses s together with a prior of its own, log-normal around 0.03: with
+few samples, that decides, since held-out losses then say little. The three common coefficients have normal
+priors with mean 0, which keep them bounded with any number of samples: standard deviation 1/2 for
+log(1 + gamma), 1 for log u, 2 for c.
+No fit of a fold sees anything of what the fold holds out: T, starting point and scales of the steps are its
+own.
 """
 
 import functools
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +35,7 @@ from focalcal.calibration.methods.affine import LogLossCalibrator, one_thread
 from focalcal.calibration.methods.focal_prior import (
     GAMMA_DEVIATION,
     HIGHEST_LOG_GAMMA,
+    LOG_GAMMA_STARTS,
     LOWEST_LOG_GAMMA,
     focal_fit,
 )
@@ -39,12 +43,12 @@ from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
 
 Array = NDArray[np.float64]
-VARIANCES = (0.0, 0.015, 0.05, 0.15, 0.5, 1.5, 5.0, 15.0)
+VARIANCES = (0.0075, 0.03, 0.12, 0.5, 2.0, 8.0, 32.0)
 """Variances of the prior that cross-validation tries, in this order."""
+LIKELY_VARIANCE, LOG_VARIANCE_DEVIATION = 0.03, 0.7
+"""Median of the variance, and standard deviation of its logarithm, under its own prior."""
 FOLDS, FOLDS_OF_MANY_CLASSES = 5, 2
 """Number of folds, and that above `MOST_CLASSES` classes, where each takes seconds."""
-STANDARD_ERRORS = 1.0
-"""By how many standard errors a smaller variance may be worse than the best and still be taken."""
 ROUGH_DECREASE, LEAST_DECREASE = 1e-6, 1e-8
 """Fits of folds, and of all samples, stop when a step lowers the loss by less."""
 LARGEST_STEP_COUNT = 200
@@ -52,68 +56,55 @@ MOST_CLASSES = 200
 """Above so many classes, intercepts take the place of the matrix, which would have too many entries."""
 DAMPING = 1e-6
 DIFFERENCE = 1e-3
-"""Step of the differences from which the curvature by log u and log(1 + gamma) is taken."""
+"""Step of the differences from which the curvature by the shape is taken."""
+DEVIATIONS = np.array([1.0, 2.0, GAMMA_DEVIATION])
+"""Standard deviations of log u, c and log(1 + gamma) under their priors."""
 
 
 @dataclass(frozen=True)
 class _Map:
-    """One fit: log(1 + gamma), T, slopes (k,) and weights (k, f) of the features."""
+    """One fit: log u, c and log(1 + gamma) as `shape` (3,), v and weights as `coefficients` (k, 1 + f)."""
 
-    log_gamma: float
     temperature: float
-    slopes: Array
-    weights: Array
-    common: float = 1.0
-    """The common factor u of the slopes."""
+    shape: Array
+    coefficients: Array
 
     @property
-    def shape(self) -> Array:
-        """Both log u and log(1 + gamma)."""
-        return np.array([math.log(self.common), self.log_gamma])
-
-    @property
-    def gamma(self) -> float:
-        return math.expm1(self.log_gamma)
-
-    def log_probabilities(self, logits: ArrayLike) -> Array:
-        return log_focal_matrix(logits, self.gamma, self.temperature, self.slopes, self.weights)
+    def parameters(self) -> dict[str, Any]:
+        """What `log_focal_matrix` takes."""
+        log_common, gain, log_gamma = (float(value) for value in self.shape)
+        return {
+            "gamma": math.expm1(log_gamma),
+            "temperature": self.temperature,
+            "gain": gain,
+            "slopes": math.exp(log_common) * (1.0 + self.coefficients[:, 0]),
+            "weights": self.coefficients[:, 1:],
+        }
 
 
 @dataclass(eq=False)
 class _CrossValidated(LogLossCalibrator):
-    """Psi^gamma(softmax(slopes * log p + weights f)), f = p or 1, with a cross-validated prior."""
+    """Psi^gamma(softmax(slopes * log p + gain * p + weights f)), f = p or 1, with a cross-validated prior."""
 
-    focal: ClassVar[bool]
-    matrix: ClassVar[bool]
+    least: ClassVar[tuple[float, float, float]] = (-math.inf, -math.inf, LOWEST_LOG_GAMMA)
+    most: ClassVar[tuple[float, float, float]] = (math.inf, math.inf, HIGHEST_LOG_GAMMA)
+    """Bounds of log u, gain and log(1 + gamma)."""
+    matrix: ClassVar[bool] = True
 
     def predict_log_proba(self, logits: ArrayLike) -> Array:
         """Return the log-probabilities, (n, k), finite for finite logits."""
-        own = self.parameters
         return log_focal_matrix(
-            logits,
-            own.get("gamma", 0.0),
-            own["temperature"],
-            np.asarray(own["slopes"]),
-            np.asarray(own["matrix"] if "matrix" in own else own["intercepts"]),
+            logits, **{name: value for name, value in self.parameters.items() if name != "variance"}
         )
 
     def _search(self, objective: Objective) -> Fit:
         logits, labels = objective.logits, objective.labels
-        matrix = self.matrix and logits.shape[1] <= MOST_CLASSES
         with one_thread():
-            variance, tried = _best_variance(logits, labels, self.focal, matrix, objective.threads)
-            problem = _Problem(logits, labels, self.focal, matrix)
+            variance, tried = _best_variance(type(self), logits, labels, objective.threads)
+            problem = _Problem(type(self), logits, labels)
             found = problem.fit(variance, problem.start, LEAST_DECREASE)
-        weights = {"matrix": found.weights} if matrix else {"intercepts": found.weights[:, 0]}
-        gamma = {"gamma": found.gamma} if self.focal else {}
         return Fit(
-            {
-                **gamma,
-                "temperature": found.temperature,
-                "variance": variance,
-                "slopes": found.slopes,
-                **weights,
-            },
+            {**found.parameters, "variance": variance},
             evaluations=tried + problem.evaluations,
             boundaries={"variance": "high"} if variance == VARIANCES[-1] else {},
         )
@@ -127,21 +118,20 @@ class _CrossValidated(LogLossCalibrator):
     marker="H",
     criteria=("nll",),
     changes_predictions=True,
-    recommendable=False,
     fixed=("variance",),
 )
 class FocalMatrixScaling(_CrossValidated):
-    """Focal matrix scaling, method `fms`: Psi^gamma(softmax(w * log p + M p)), p = softmax(logits / T).
+    """Focal matrix scaling, method `fms`: Psi^gamma(softmax(w * log p + c p + M p)), p = softmax(logits / T).
 
-    It contains focal temperature scaling (K24 Sec. 4.2), to which it returns with few samples: the prior of
-    w around 1 and M around 0 (after Berta et al. 2026) has a cross-validated variance, which may be 0.
-    Above 200 classes, intercepts take the place of M p.
+    It contains focal temperature scaling (K24 Sec. 4.2). With few samples, w is nearly the same for all
+    classes and M nearly 0: the prior of w_i around their common value and of M around 0 (after Berta et al.
+    2026) has a cross-validated variance. Above 200 classes, intercepts take the place of M p.
 
     Attributes
     ----------
     parameters : dict
-        `gamma`, `temperature`, `variance` of the prior, `slopes` w (k,), and `matrix` M (k, k) or
-        `intercepts` (k,).
+        `gamma`, `temperature`, `gain` c, `slopes` w (k,), `weights` M (k, k) or intercepts (k, 1), and the
+        `variance` of the prior.
 
     Examples
     --------
@@ -150,11 +140,9 @@ class FocalMatrixScaling(_CrossValidated):
     >>> labels = rng.integers(0, 3, 500)
     >>> logits = 2 * (np.eye(3)[labels] + rng.normal(size=(500, 3))) + [1.0, 0.0, 0.0]  # favours class 0
     >>> scaling = FocalMatrixScaling().fit(logits, labels)
-    >>> bool(scaling.parameters["matrix"].sum(axis=1).argmin() == 0)
+    >>> bool(scaling.parameters["weights"].sum(axis=1).argmin() == 0)
     True
     """
-
-    focal, matrix = True, True
 
 
 @calibrator(
@@ -165,20 +153,19 @@ class FocalMatrixScaling(_CrossValidated):
     marker="h",
     criteria=("nll",),
     changes_predictions=True,
-    recommendable=False,
     shown=False,
-    fixed=("variance",),
+    fixed=("gamma", "variance"),
 )
 class CrossValidatedMatrixScaling(_CrossValidated):
-    """Method `sms-cv`: softmax(w * log p + M p), p = softmax(logits / T): `fms` without gamma.
+    """Method `sms-cv`: softmax(w * log p + c p + M p), p = softmax(logits / T): `fms` without gamma.
 
     Attributes
     ----------
     parameters : dict
-        `temperature`, `variance` of the prior, `slopes` w (k,), and `matrix` M (k, k) or `intercepts` (k,).
+        As those of `fms`, with `gamma` 0.
     """
 
-    focal, matrix = False, True
+    least, most = (-math.inf, -math.inf, 0.0), (math.inf, math.inf, 0.0)
 
 
 @calibrator(
@@ -189,82 +176,73 @@ class CrossValidatedMatrixScaling(_CrossValidated):
     marker="h",
     criteria=("nll",),
     changes_predictions=True,
-    recommendable=False,
     shown=False,
-    fixed=("variance",),
+    fixed=("gamma", "gain", "variance"),
 )
 class CrossValidatedVectorScaling(_CrossValidated):
-    """Method `svs-cv`: softmax(w * log p + b), p = softmax(logits / T): `fms` without gamma and matrix.
+    """Method `svs-cv`: softmax(w * log p + b), p = softmax(logits / T): `fms` without gamma, c and matrix.
 
     Attributes
     ----------
     parameters : dict
-        `temperature`, `variance` of the prior, `slopes` w (k,) and `intercepts` b (k,).
+        As those of `fms`, with `gamma` and `gain` 0, and b (k, 1) as `weights`.
     """
 
-    focal, matrix = False, False
+    least, most = (-math.inf, 0.0, 0.0), (math.inf, 0.0, 0.0)
+    matrix = False
 
 
 def log_focal_matrix(
-    logits: ArrayLike, gamma: float, temperature: float, slopes: Array, weights: Array
+    logits: ArrayLike, *, gamma: float, temperature: float, gain: float, slopes: ArrayLike, weights: ArrayLike
 ) -> Array:
-    """Return log Psi^gamma(softmax(slopes * log p + weights f)), p = softmax(logits / temperature), (n, k).
+    """Return log Psi^gamma(softmax(slopes * log p + gain * p + weights f)), p = softmax(logits / T), (n, k).
 
-    f is p for `weights` (k, k) and 1 for (k,) or (k, 1).
+    f is p for `weights` (k, k) and 1 for (k, 1).
     """
     logs = log_psi(logits, 0.0, temperature)
-    weights = weights.reshape(len(slopes), -1)
+    weights = np.asarray(weights)
     with np.errstate(over="ignore", under="ignore"):
-        scores = logs * slopes
-        scores += _features(logs, weights.shape[1]) @ weights.T
-    return log_psi(np.clip(scores, MOST_NEGATIVE, -MOST_NEGATIVE, out=scores), gamma)
-
-
-def _features(logs: Array, count: int) -> Array:
-    """Return the features (n, count) that the weights multiply: probabilities, or one constant."""
-    return np.exp(logs) if count > 1 else np.ones((len(logs), 1))
+        probs = np.exp(logs)
+        logs *= slopes
+        logs += gain * probs
+        logs += weights[:, 0] if weights.shape[1] == 1 else probs @ weights.T
+    return log_psi(np.clip(logs, MOST_NEGATIVE, -MOST_NEGATIVE, out=logs), gamma)
 
 
 class _Problem:
     """The penalised log-loss of samples, as a function of all coefficients."""
 
-    def __init__(self, logits: Array, labels: NDArray[np.int64], focal: bool, matrix: bool) -> None:
+    def __init__(self, form: type[_CrossValidated], logits: Array, labels: NDArray[np.int64]) -> None:
         self.samples, self.classes = logits.shape
-        self.labels, self.focal = labels, focal
-        first = focal_fit(logits, labels, focal=focal)
+        self._labels, self._blocks = labels, list(row_blocks(*logits.shape))
+        self._bounds = np.array([form.least, form.most])
+        first = focal_fit(logits, labels, focal=False)
         self.evaluations = first.evaluations
-        features = self.classes if matrix else 1
-        weights = np.zeros((self.classes, features))
-        self._plain = _Map(0.0, first.plain_temperature, np.ones(self.classes), weights)
-        common = first.plain_temperature / first.temperature
-        slopes = np.full(self.classes, common)
-        self.start = replace(self._plain, log_gamma=first.log_gamma, slopes=slopes, common=common)
-        self._logs = log_psi(logits, 0.0, first.plain_temperature)
+        self._logs = log_psi(logits, 0.0, first.temperature)
         with np.errstate(under="ignore"):
-            self._features = _features(self._logs, features)
-        self._blocks = list(row_blocks(*logits.shape))
+            self._probs = np.exp(self._logs)
+        matrix = form.matrix and self.classes <= MOST_CLASSES
+        self._features = self._probs if matrix else np.ones((self.samples, 1))
+        coefficients = np.zeros((self.classes, 1 + self._features.shape[1]))
+        self.start = _Map(first.temperature, self._common_shape(), coefficients)
 
-    @functools.cached_property
-    def _curvatures(self) -> Array:
-        """The diagonal of the Hessian of the softmax log-loss at the start (k, 1 + f), which scales steps."""
-        probs = np.exp(log_psi(self._logs, self.start.gamma, 1.0 / self.start.common))
-        probs *= (1.0 - probs) / self.samples
-        of_slopes = np.einsum("ij,ij,ij->j", probs, self._logs, self._logs)
-        return np.column_stack([of_slopes, probs.T @ self._features**2])
+    def _common_shape(self) -> Array:
+        """Return the best shape (3,) with v and weights 0."""
+        from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
+
+        starts = [np.clip([0.0, 0.0, log_gamma], *self._bounds) for log_gamma in LOG_GAMMA_STARTS]
+        found = optimize.minimize(
+            self._loss,
+            min(starts, key=lambda start: self._loss(start)[0]),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=optimize.Bounds(*self._bounds),
+            options={"ftol": 1e-10, "gtol": 1e-7},
+        )
+        return found.x
 
     def fit(self, variance: float, start: _Map, least_decrease: float) -> _Map:
-        """Return the best map under a prior; at variance 0, the focal map itself.
-
-        From the focal map, the search also starts at gamma 0: a matrix can make another gamma the best.
-        """
-        if variance == 0.0:
-            return self.start
-        starts = [start, self._plain] if start is self.start and self.focal else [start]
-        found = [self._descend(variance, one, least_decrease) for one in starts]
-        return min(found, key=lambda one: one[0])[1]
-
-    def _descend(self, variance: float, start: _Map, least_decrease: float) -> tuple[float, _Map]:
-        """Return the smallest penalised loss that is found from a start, and its map."""
+        """Return the best map under a prior, searched from a start."""
         from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
 
         penalty = np.full(self._curvatures.shape, 1.0 / (2.0 * variance * self.samples))
@@ -273,99 +251,93 @@ class _Problem:
             penalty[:, 1] *= self.classes
         scales = 1.0 / np.sqrt(self._curvatures + 2.0 * penalty + DAMPING * self._curvatures.mean())
         shape_scales = self._shape_scales
-        shape = start.shape
-        packed = np.column_stack([start.slopes / start.common - 1.0, start.weights]) / scales
-        most = np.full(packed.size + 2, np.inf)
-        least = -most
-        if self.focal:
-            least[-1], most[-1] = np.array([LOWEST_LOG_GAMMA, HIGHEST_LOG_GAMMA]) / shape_scales[1, 1]
-        else:
-            least[-1] = most[-1] = 0.0
 
         def value_and_gradient(point: Array) -> tuple[float, Array]:
-            coefficients = point[:-2].reshape(scales.shape) * scales
-            value, gradient, by_shape = self._loss(coefficients, shape_scales @ point[-2:])
+            coefficients = point[3:].reshape(scales.shape) * scales
+            value, by_shape, gradient = self._all_losses(shape_scales @ point[:3], coefficients)
             value += float(np.sum(penalty * coefficients**2))
-            log_common = float(shape_scales[0] @ point[-2:])
-            value += log_common**2 / (2.0 * self.samples)
-            by_shape[0] += log_common / self.samples
             gradient += 2.0 * penalty * coefficients
             gradient *= scales
-            return value, np.append(gradient, by_shape @ shape_scales)
+            return value, np.append(by_shape @ shape_scales, gradient)
 
+        limits = np.full((2, 3 + scales.size), [[-np.inf], [np.inf]])
+        limits[:, :3] = self._bounds / shape_scales.diagonal()
         found = optimize.minimize(
             value_and_gradient,
-            np.append(packed, np.linalg.solve(shape_scales, shape)),
+            np.append(np.linalg.solve(shape_scales, start.shape), start.coefficients / scales),
             jac=True,
             method="L-BFGS-B",
-            bounds=optimize.Bounds(least, most),
+            bounds=optimize.Bounds(*limits),
             options={"maxiter": LARGEST_STEP_COUNT, "ftol": least_decrease, "gtol": 1e-6, "maxcor": 20},
         )
-        coefficients = found.x[:-2].reshape(scales.shape) * scales
-        log_common, log_gamma = shape_scales @ found.x[-2:]
-        common = float(np.exp(log_common))
-        slopes = (1.0 + coefficients[:, 0]) * common
-        found_map = _Map(float(log_gamma), start.temperature, slopes, coefficients[:, 1:], common)
-        return float(found.fun), found_map
+        coefficients = found.x[3:].reshape(scales.shape) * scales
+        return _Map(start.temperature, shape_scales @ found.x[:3], coefficients)
+
+    @functools.cached_property
+    def _curvatures(self) -> Array:
+        """The diagonal of the Hessian of the softmax log-loss at the start (k, 1 + f), which scales steps."""
+        log_common, gain, log_gamma = self.start.shape
+        scores = math.exp(log_common) * self._logs + gain * self._probs
+        probs = np.exp(log_psi(scores, math.expm1(log_gamma)))
+        probs *= (1.0 - probs) / self.samples
+        of_slopes = np.einsum("ij,ij,ij->j", probs, self._logs, self._logs)
+        return np.column_stack([of_slopes, probs.T @ self._features**2])
 
     @functools.cached_property
     def _shape_scales(self) -> Array:
-        """The upper triangular matrix from coordinates with unit curvature to the shape."""
-        (common, cross), (_, gamma) = self._shape_curvatures
-        common = max(common, 0.0) + 1.0 / self.samples
-        gamma = max(gamma - cross * cross / common, 0.01 * gamma, 1.0 / self.samples)
-        return np.array([[common**-0.5, -cross / common * gamma**-0.5], [0.0, gamma**-0.5]])
+        """The upper triangular matrix (3, 3) from coordinates with unit curvature at the start to the shape.
 
-    @functools.cached_property
-    def _shape_curvatures(self) -> Array:
-        """The Hessian (2, 2) of the loss by log u and log(1 + gamma) at the start, from differences."""
-        if not self.focal:
-            return np.array([[self._curvatures[:, 0].sum(), 0.0], [0.0, 1.0]])
-        coefficients, shape = np.zeros(self._curvatures.shape), self.start.shape
-        steps = DIFFERENCE * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-        slopes = [self._loss(coefficients, shape + step)[2] for step in steps]
-        hessian = (np.array(slopes[1:]) - slopes[0]) / DIFFERENCE
-        return (hessian + hessian.T) / 2.0
-
-    def _loss(self, coefficients: Array, shape: Array) -> tuple[float, Array, Array]:
-        """Return the mean loss with the prior of gamma, and its gradients by coefficients and shape.
-
-        `coefficients` (k, 1 + f) are v and the weights, `shape` (2,) is (log u, log(1 + gamma)).
+        The last coordinate is log(1 + gamma) alone, which has bounds.
         """
-        common, gamma = np.exp(shape[0]), math.expm1(shape[1])
-        slopes, weights = (1.0 + coefficients[:, 0]) * common, coefficients[:, 1:]
-        total, by_gamma, gradient = 0.0, 0.0, np.zeros_like(coefficients)
+        shape = self.start.shape
+        gradients = [self._loss(shape + step)[1] for step in DIFFERENCE * np.eye(3)]
+        hessian = (np.array(gradients) - self._loss(shape)[1]) / DIFFERENCE
+        values, vectors = np.linalg.eigh((hessian + hessian.T) / 2.0)
+        lower = np.linalg.cholesky(vectors * np.maximum(values, 1.0 / self.samples) @ vectors.T)
+        return np.linalg.inv(lower).T
+
+    def _loss(self, shape: Array) -> tuple[float, Array]:
+        """Return the mean loss with the priors of the shape (3,), and its gradient, for v and weights 0."""
+        return self._all_losses(shape, None)[:2]
+
+    def _all_losses(self, shape: Array, coefficients: Array | None) -> tuple[float, Array, Array]:
+        """Return the mean loss with the priors of the shape, and its gradients by shape and coefficients.
+
+        `coefficients` (k, 1 + f) are v and the weights; None stands for 0.
+        """
+        common, gain, gamma = math.exp(shape[0]), shape[1], math.expm1(shape[2])
+        slopes: Array | float = common
+        if coefficients is not None:
+            slopes, weights = (1.0 + coefficients[:, 0]) * common, coefficients[:, 1:]
+        total, by_shape, gradient = 0.0, np.zeros(3), np.zeros((self.classes, 1 + self._features.shape[1]))
         loss = _kernel()
         for rows in self._blocks:
-            scores = self._logs[rows] * slopes
-            scores += self._features[rows] @ weights.T
-            value, slope = loss(scores, self.labels[rows], gamma)
+            sloped = self._logs[rows] * slopes
+            scores = sloped + gain * self._probs[rows]
+            if coefficients is not None:
+                scores += self._features[rows] @ weights.T
+            value, by_gamma = loss(scores, self._labels[rows], gamma)
             total += value
-            by_gamma += slope
-            gradient[:, 0] += np.einsum("ij,ij->j", scores, self._logs[rows])
-            gradient[:, 1:] += scores.T @ self._features[rows]
+            by_shape += np.vdot(scores, sloped), np.vdot(scores, self._probs[rows]), by_gamma * (1.0 + gamma)
+            if coefficients is not None:
+                gradient[:, 0] += common * np.einsum("ij,ij->j", scores, self._logs[rows])
+                gradient[:, 1:] += scores.T @ self._features[rows]
         self.evaluations += 1
-        by_common = float(gradient[:, 0] @ slopes)
-        gradient[:, 0] *= common
-        total += shape[1] ** 2 / (2.0 * GAMMA_DEVIATION**2)
-        by_log_gamma = by_gamma * (1.0 + gamma) + shape[1] / GAMMA_DEVIATION**2 if self.focal else 0.0
-        return (
-            total / self.samples,
-            gradient / self.samples,
-            np.array([by_common, by_log_gamma]) / self.samples,
-        )
+        total += float(np.sum((shape / DEVIATIONS) ** 2)) / 2.0
+        by_shape += shape / DEVIATIONS**2
+        return total / self.samples, by_shape / self.samples, gradient / self.samples
 
 
 def _best_variance(
-    logits: Array, labels: NDArray[np.int64], focal: bool, matrix: bool, threads: int
+    form: type[_CrossValidated], logits: Array, labels: NDArray[np.int64], threads: int
 ) -> tuple[float, int]:
     """Return the variance chosen by cross-validation, and how many evaluations that took."""
     if len(labels) < 2 * FOLDS:
-        return 0.0, 0
+        return LIKELY_VARIANCE, 0
     count = FOLDS if logits.shape[1] <= MOST_CLASSES else FOLDS_OF_MANY_CLASSES
     fold_of = stratified_folds(labels, count)
     with ThreadPoolExecutor(min(threads, count)) as pool:
-        folds = list(pool.map(lambda i: _Fold(logits, labels, fold_of == i, focal, matrix), range(count)))
+        folds = list(pool.map(lambda i: _Fold(form, logits, labels, fold_of == i), range(count)))
         tried: list[Array] = []
         for variance in VARIANCES:
             losses = np.empty(len(labels))
@@ -374,42 +346,40 @@ def _best_variance(
             tried.append(losses)
             if _past_the_best(np.array(tried)):
                 break
-    return VARIANCES[chosen_variance(np.array(tried))], sum(fold.problem.evaluations for fold in folds)
+    best = int(np.argmin(variance_scores(np.array(tried))))
+    return VARIANCES[best], sum(fold.problem.evaluations for fold in folds)
 
 
 class _Fold:
     """A fit to all samples but those held out, from the smallest variance upwards."""
 
     def __init__(
-        self, logits: Array, labels: NDArray[np.int64], held: NDArray[np.bool_], focal: bool, matrix: bool
+        self, form: type[_CrossValidated], logits: Array, labels: NDArray[np.int64], held: NDArray[np.bool_]
     ) -> None:
         self.held = held
-        self.problem = _Problem(logits[~held], labels[~held], focal, matrix)
+        self.problem = _Problem(form, logits[~held], labels[~held])
         self._logits, self._labels = logits[held], labels[held]
-        self._last = self.problem.start
+        self.last = self.problem.start
 
     def losses(self, variance: float) -> Array:
         """Return the log-loss of each sample held out."""
-        self._last = self.problem.fit(variance, self._last, ROUGH_DECREASE)
-        return -self._last.log_probabilities(self._logits)[np.arange(len(self._labels)), self._labels]
+        self.last = self.problem.fit(variance, self.last, ROUGH_DECREASE)
+        logs = log_focal_matrix(self._logits, **self.last.parameters)
+        return -logs[np.arange(len(self._labels)), self._labels]
+
+
+def variance_scores(losses: Array) -> Array:
+    """Return minus the log-posterior of the first v variances, given the held-out losses (v, n) of each."""
+    away = np.log(np.divide(VARIANCES[: len(losses)], LIKELY_VARIANCE)) / LOG_VARIANCE_DEVIATION
+    return losses.sum(axis=1) + away**2 / 2.0
 
 
 def _past_the_best(losses: Array) -> bool:
     """Return whether to stop: two in a row are worse than the best, or one by two standard errors."""
-    best = int(np.argmin(losses.mean(axis=1)))
+    scores = variance_scores(losses)
+    best = int(np.argmin(scores))
     rise = losses[-1] - losses[best]
-    return len(losses) - best > 2 or rise.mean() > 2.0 * rise.std() / len(rise) ** 0.5
-
-
-def chosen_variance(losses: Array) -> int:
-    """Return which of several variances, ascending, to take, given the held-out losses (v, n) of each.
-
-    It is the smallest whose mean loss exceeds the best by at most `STANDARD_ERRORS` of the paired difference
-    (after Breiman et al. 1984, Sec. 3.4.3).
-    """
-    excess = losses - losses[np.argmin(losses.mean(axis=1))]
-    errors = excess.std(axis=1) / losses.shape[1] ** 0.5
-    return int(np.argmax(excess.mean(axis=1) <= STANDARD_ERRORS * errors))
+    return len(losses) - best > 2 or rise.sum() > 2.0 * rise.std() * len(rise) ** 0.5
 
 
 def _kernel() -> Callable[..., tuple[float, float]]:

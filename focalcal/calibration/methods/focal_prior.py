@@ -44,7 +44,6 @@ class FocalFit:
     color="vermilion",
     marker="P",
     criteria=("nll",),
-    recommendable=False,
     shown=False,
 )
 class PriorFocalTemperatureScaling(LogLossCalibrator, FocalMap):

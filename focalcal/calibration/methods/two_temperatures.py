@@ -20,7 +20,6 @@ from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
     color="sky",
     marker="D",
     criteria=("nll",),
-    recommendable=False,
     changes_predictions=True,
 )
 class TwoTemperatureScaling(LogLossCalibrator):

@@ -12,10 +12,9 @@ from focalcal.calibration.methods.focal_matrix import (
     CrossValidatedMatrixScaling,
     CrossValidatedVectorScaling,
     FocalMatrixScaling,
-    chosen_variance,
     log_focal_matrix,
+    variance_scores,
 )
-from focalcal.calibration.methods.focal_prior import PriorFocalTemperatureScaling
 from focalcal.calibration.methods.focal_vector import focal_map_loss
 from focalcal.theory.psi import log_psi
 from tests.unit.calibration.logit_sets import SETS, like_a_network, noisy
@@ -59,65 +58,63 @@ def test_no_other_coefficients_have_a_higher_posterior(method, monkeypatch):
     fit = method().fit(LOGITS, LABELS).parameters
     temperature, classes = fit["temperature"], LOGITS.shape[1]
     logs = log_psi(LOGITS, 0.0, temperature)
-    features = np.exp(logs) if method.matrix else np.ones((len(logs), 1))
+    probs = np.exp(logs)
+    features = probs if method.matrix else np.ones((len(logs), 1))
+    free = np.array([1.0, method.most[1] > 0, method.most[2] > 0])
+
+    def log_probabilities(point):
+        log_common, gain, log_gamma = point[:3] * free
+        v, weights = point[3 : 3 + classes], point[3 + classes :].reshape(classes, -1)
+        scores = np.exp(log_common) * (1 + v) * logs + gain * probs + features @ weights.T
+        return log_psi(scores, np.expm1(log_gamma))
 
     def minus_log_posterior(point):
-        common, log_gamma = point[:2]
-        log_gamma = log_gamma if method.focal else 0.0
-        v, weights = point[2 : 2 + classes], point[2 + classes :].reshape(classes, -1)
-        scores = np.exp(common) * (1 + v) * logs + features @ weights.T
-        nll = -log_psi(scores, np.expm1(log_gamma))[np.arange(len(LABELS)), LABELS].sum()
-        of_weights = np.sum(weights**2) * (1 if method.matrix else classes)
-        prior = classes * np.sum(v**2) + of_weights
-        return nll + prior / (2 * variance) + common**2 / 2 + log_gamma**2 / (2 * 0.5**2)
+        nll = -log_probabilities(point)[np.arange(len(LABELS)), LABELS].sum()
+        v, weights = point[3 : 3 + classes], point[3 + classes :]
+        prior = classes * np.sum(v**2) + np.sum(weights**2) * (1 if method.matrix else classes)
+        return nll + prior / (2 * variance) + np.sum((point[:3] / [1, 2, 0.5]) ** 2) / 2
 
-    size = 2 + classes + features.shape[1] * classes
+    size = 3 + classes + features.shape[1] * classes
     oracle = optimize.minimize(minus_log_posterior, np.zeros(size), method="BFGS", options={"gtol": 1e-4})
-    expected = log_focal_matrix(
-        LOGITS,
-        np.expm1(oracle.x[1]) if method.focal else 0.0,
-        temperature,
-        np.exp(oracle.x[0]) * (1 + oracle.x[2 : 2 + classes]),
-        oracle.x[2 + classes :].reshape(classes, -1),
-    )
     np.testing.assert_allclose(
-        np.exp(method().fit(LOGITS, LABELS).predict_log_proba(LOGITS)), np.exp(expected), atol=2e-4
+        np.exp(method().fit(LOGITS, LABELS).predict_log_proba(LOGITS)),
+        np.exp(log_probabilities(oracle.x)),
+        atol=2e-4,
     )
 
 
 @pytest.mark.parametrize("name", ["moderate", "saturated", "many classes", "two classes", "huge"])
-def test_variance_zero_is_focal_temperature_scaling(name, monkeypatch):
-    monkeypatch.setattr(focal_matrix, "VARIANCES", (0.0,))
+def test_a_tiny_variance_and_no_gain_are_focal_temperature_scaling(name, monkeypatch):
+    monkeypatch.setattr(focal_matrix, "VARIANCES", (1e-12,))
+    monkeypatch.setattr(focal_matrix, "DEVIATIONS", np.array([1.0, 1e-6, 0.5]))
     logits, labels = SETS[name]
     scaling = FocalMatrixScaling().fit(logits, labels)
-    focal = PriorFocalTemperatureScaling().fit(logits, labels)
-    unseen = 100.0 * logits
-    expected = focal.predict_log_proba(unseen)
-    np.testing.assert_allclose(scaling.predict_log_proba(unseen), expected, rtol=1e-11, atol=1e-11)
+    own = scaling.parameters
+    expected = log_psi(logits, own["gamma"], own["temperature"] / own["slopes"].mean())
+    np.testing.assert_allclose(scaling.predict_proba(logits), np.exp(expected), atol=1e-6)
 
 
 def test_a_fold_sees_nothing_of_what_it_holds_out():
     held = stratified_folds(LABELS, FOLDS) == 0
-    fold = focal_matrix._Fold(LOGITS, LABELS, held, focal=True, matrix=True)
+    fold = focal_matrix._Fold(FocalMatrixScaling, LOGITS, LABELS, held)
     logits, labels = LOGITS.copy(), LABELS.copy()
     logits[held], labels[held] = -logits[held] * 7.0, (labels[held] + 1) % 3
-    other = focal_matrix._Fold(logits, labels, held, focal=True, matrix=True)
-    for variance in (0.0, 0.05, 0.5):
+    other = focal_matrix._Fold(FocalMatrixScaling, logits, labels, held)
+    for variance in (0.03, 0.5):
         fold.losses(variance), other.losses(variance)
-        np.testing.assert_array_equal(
-            fold._last.log_probabilities(LOGITS), other._last.log_probabilities(LOGITS)
-        )
+        predicted = [log_focal_matrix(LOGITS, **one.last.parameters) for one in (fold, other)]
+        np.testing.assert_array_equal(*predicted)
 
 
-def test_the_smallest_variance_within_the_standard_error_is_chosen():
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=400)
-    noise -= noise.mean()
-    base = rng.normal(size=400)
-    # Means 0.2, 0.04, 0; the paired differences have a standard error of 0.05.
-    losses = np.array([base + 0.2 + noise / noise.std(), base + 0.04 + noise / noise.std(), base])
-    assert chosen_variance(losses) == 1
-    assert chosen_variance(losses[:1]) == 0
+def test_the_prior_of_the_variance_decides_with_few_samples():
+    # Held-out losses fall by 0.01 nats per sample from one variance to the next. In standard deviations of
+    # its log, the variances are 2 below the median, at it, 2 above it and 4: log(4) / 0.7 each, roughly.
+    losses = np.linspace(1.0, 0.97, 4)[:, None]
+    few, many = (variance_scores(losses * np.ones(count)) for count in (50, 2000))
+    assert np.argmin(few) == 1
+    assert np.argmin(many) == 3
+    steps = (np.log([0.25, 1.0, 4.0, 0.5 / 0.03]) / 0.7) ** 2 / 2
+    np.testing.assert_allclose(few, 50 * losses[:, 0] + steps, rtol=1e-12)
 
 
 def test_a_known_map_is_recovered():
@@ -125,20 +122,20 @@ def test_a_known_map_is_recovered():
     classes = 3
     logits = 3.0 * rng.normal(size=(20_000, classes))
     matrix = 0.8 * rng.normal(size=(classes, classes))
-    truth = log_focal_matrix(logits, 1.0, 1.5, np.array([1.1, 0.9, 1.0]), matrix)
+    truth = log_focal_matrix(
+        logits, gamma=1.0, temperature=1.5, gain=0.0, slopes=[1.1, 0.9, 1.0], weights=matrix
+    )
     labels = (np.exp(truth).cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1).clip(max=classes - 1)
     scaling = FocalMatrixScaling().fit(logits[:10_000], labels[:10_000])
     predicted = scaling.predict_log_proba(logits[10_000:])
     divergence = np.sum(np.exp(truth[10_000:]) * (truth[10_000:] - predicted), axis=1).mean()
     assert divergence < 0.001
-    assert scaling.parameters["variance"] > 0
 
 
 def test_above_two_hundred_classes_intercepts_take_the_place_of_the_matrix():
     logits, labels = noisy(500, 201, 2.0)
     parameters = FocalMatrixScaling().fit(logits, labels).parameters
-    assert "matrix" not in parameters
-    assert parameters["intercepts"].shape == (201,)
+    assert parameters["weights"].shape == (201, 1)
 
 
 def test_few_samples_and_few_errors_leave_the_predictions_bounded():
