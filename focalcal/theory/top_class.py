@@ -23,13 +23,7 @@ def denominator_top(rest: np.ndarray, gamma: float) -> np.ndarray:
     """Return 1 + gamma B_top with B_top = log1p(R) / R, without cancellation down to gamma = -1."""
     if gamma >= 0:
         term = np.log1p(rest)
-        if rest.min(initial=1.0) > 0:
-            term /= rest
-        else:
-            term = np.divide(term, rest, out=np.ones_like(term), where=rest > 0)
-        term *= gamma
-        term += 1.0
-        return term
+        return 1.0 + gamma * np.divide(term, rest, out=np.ones_like(term), where=rest > 0)
     return (1.0 + gamma) - gamma * one_minus_top_term(rest)
 
 

@@ -48,7 +48,7 @@ def test_npm(programs, quick, tmp_path):
         "npm",
         f"""
         import pathlib, shutil, sys
-        assert sys.argv[1:3] == ["pack", "thing@1.2.3"], sys.argv
+        assert sys.argv[1] == "pack" and sys.argv[-1] == "thing@1.2.3", sys.argv
         assert "--ignore-scripts" in sys.argv
         shutil.copy({str(tmp_path / "served")!r}, pathlib.Path.cwd() / "thing-1.2.3.tgz")
         """,
