@@ -39,6 +39,38 @@ rule calibrate_all:
         collect("results/calibration/{run}/metrics.csv", run=GRID.paths),
 
 
+rule validation_sizes:
+    """Scores of calibrators that are fitted by log-loss to few validation samples, with what intervals need.
+
+    The other rule that fits and predicts: a job of its own, since it costs more than all else of a run, few
+    configurations ask for it, and another size should not calibrate again.
+    """
+    input:
+        logits="results/runs/{dataset}/{model}/{loss}/seed{seed}/logits.npz",
+    output:
+        record="results/calibration/{dataset}/{model}/{loss}/seed{seed}/sizes.json",
+        scores="results/calibration/{dataset}/{model}/{loss}/seed{seed}/sizes.npz",
+    log:
+        "logs/validation_sizes/{dataset}/{model}/{loss}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/validation_sizes/{dataset}/{model}/{loss}/seed{seed}.tsv"
+    conda:
+        "../envs/calibration.yaml"
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(60),
+    params:
+        *code_version("workflow_scripts/validation_sizes.py", *SIZE_CALIBRATORS),
+        spec=ask(GRID.sizes_spec, "run"),
+    shell:
+        "python -m workflow_scripts.validation_sizes"
+        " --spec {params.spec:q}"
+        " --logits {input.logits:q}"
+        " --record {output.record:q}"
+        " --scores {output.scores:q}"
+        " > {log:q} 2>&1"
+
+
 rule recommend:
     """The calibrator to use for one run, chosen by cross-validated log-loss on validation logits, saved."""
     input:

@@ -32,6 +32,7 @@ GRID = read_configuration(
 )
 code_version = cache(job_params)
 CALIBRATORS = catalogue.declaring_files(config["calibration"]["methods"])
+SIZE_CALIBRATORS = catalogue.declaring_files(GRID.sizes_methods)
 LAYOUT = products.Layout(GRID)
 REPORT = "results/report.html"
 VOCABULARY = f"vocabulary={catalogue.fingerprint()}"

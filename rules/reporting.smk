@@ -37,6 +37,11 @@ rule collect:
             file=["metrics.csv", "recovery.json"],
         ),
         diagnostics=collect(products.INPUTS["diagnostics"], run=GRID.paths),
+        sizes=collect(
+            "results/calibration/{run}/sizes.{end}",
+            run=GRID.paths if GRID.sizes_methods else [],
+            end=["json", "npz"],
+        ),
         data=collect("results/data/{dataset}.json", dataset=GRID.datasets),
     output:
         collect(

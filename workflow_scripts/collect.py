@@ -17,8 +17,9 @@ def main(spec: dict[str, Any], results: Path) -> None:
     records = collect.read_records(grid, results)
     collect.write_runs(grid, records, tables / "runs.csv")
     collect.write_metrics(records, results, tables / "metrics.csv")
-    comparisons = collect.write_comparisons(records, results, tables / "comparisons.csv")
-    collect.write_effects(comparisons, grid, tables / "effects.csv")
+    sized = collect.read_sized_runs(grid, records, results)
+    comparisons = collect.write_comparisons(records, results, tables / "comparisons.csv", sized)
+    collect.write_effects(comparisons, grid, tables / "effects.csv", sized)
 
 
 if __name__ == "__main__":

@@ -146,6 +146,16 @@ CRITERIA = tuple(entry.id for entry in METRICS.values() if entry.criterion)
 """What a search can minimise on validation data."""
 
 
+def comparable_methods(methods: Iterable[str]) -> list[str]:
+    """Return those that are fitted by log-loss, or not at all, whatever the training loss."""
+    return [
+        name
+        for name in methods
+        if not METHODS[name].needs_training_gamma
+        and (not METHODS[name].criteria or "nll" in (METHODS[name].criteria or ()))
+    ]
+
+
 def declaring_files(methods: Iterable[str]) -> list[str]:
     """Return the files that declare these methods and all metrics.
 

@@ -157,6 +157,17 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
     for method in section["methods"]:
         if method not in calibration_catalogue.METHODS:
             raise unknown_name("config key 'calibration.methods'", method, calibration_catalogue.METHODS)
+    comparable = calibration_catalogue.comparable_methods(section["methods"])
+    for method in section.get("sizes_methods", ()):
+        if method not in comparable:
+            repair = "they are those of calibration.methods that are fitted by log-loss, whatever the loss"
+            raise unknown_name("config key 'calibration.sizes_methods'", method, comparable, repair)
+    if section.get("sizes") and "ts" not in (section.get("sizes_methods") or comparable):
+        raise UserError(
+            "config key 'calibration.sizes' is given, but 'ts' is not among the calibrators; allowed: a list "
+            "with 'ts', which the others are compared with; add it to 'calibration.methods' and, if that is "
+            "given, 'calibration.sizes_methods'"
+        )
     start, stop, step = (section["temperatures"][name] for name in ("start", "stop", "step"))
     if stop < start:
         raise UserError(

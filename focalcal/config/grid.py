@@ -13,15 +13,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from focalcal.calibration.catalogue import METRICS, extension_digests
+from focalcal.calibration.catalogue import METRICS, comparable_methods, extension_digests
 from focalcal.common.errors import UserError
 from focalcal.config.checks import check_logits_files, check_own_code, check_runs, check_sections
-from focalcal.config.sections import LogitsEntry, RecoverySection, ReportSection
+from focalcal.config.sections import CalibrationSection, LogitsEntry, RecoverySection, ReportSection
 from focalcal.config.validation import SCHEMA_FILE, check_against_schema
 from focalcal.data import networks, registry
 from focalcal.training.catalogue import extension_digests_of_run, training_gamma
 from focalcal.training.recipes import Recipe, recipe_from_dict
 
+ABOUT_SIZES = ("sizes", "repetitions", "sizes_methods")
+"""Keys of the section `calibration` that only the comparison by number of validation samples reads."""
 RUN_SECTIONS = ("runs", "logits", "published", "datasets", "recipes", "calibration", "recovery")
 
 
@@ -145,14 +147,34 @@ class Grid:
 
     def calibration_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's calibration."""
-        section = self._config["calibration"]
+        section = _without(self._config["calibration"], ABOUT_SIZES)
         own = _own_code(extension_digests(section["methods"], METRICS, self._root))
         resamples = self.report_settings("resamples")
         return {"run": run.spec_with_gamma, **section, **resamples, **own}
 
+    @property
+    def sizes_methods(self) -> list[str]:
+        """Return the calibrators that are compared by number of validation samples."""
+        section = self._config["calibration"]
+        if not section.get("sizes"):
+            return []
+        return list(section.get("sizes_methods") or comparable_methods(section["methods"]))
+
+    def sizes_spec(self, run: Run) -> dict[str, Any]:
+        """Return the spec of one run's fits by number of validation samples, which are by log-loss."""
+        section = {"repetitions": CalibrationSection.repetitions, **self._config["calibration"]}
+        chosen = {**_without(section, ("criteria",)), "methods": self.sizes_methods}
+        own = _own_code(extension_digests(self.sizes_methods, (), self._root))
+        return {
+            "run": run.spec_with_gamma,
+            **_without(chosen, ("sizes_methods",)),
+            **self.report_settings("resamples"),
+            **own,
+        }
+
     def recommendation_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's recommendation, which is always by log-loss."""
-        section = {name: value for name, value in self._config["calibration"].items() if name != "criteria"}
+        section = _without(self._config["calibration"], ("criteria", *ABOUT_SIZES))
         own = _own_code(extension_digests(section["methods"], (), self._root))
         return {"run": run.spec_with_gamma, **section, **own}
 
@@ -205,6 +227,10 @@ def build_grid(config: Mapping[str, Any], root: Path, *, read_own_files: bool = 
             # Listing them refuses names that Snakemake could not write down.
             grid.data_files(dataset)
     return grid
+
+
+def _without(section: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name, value in section.items() if name not in names}
 
 
 def _own_code(digests: list[str]) -> dict[str, list[str]]:

@@ -200,6 +200,15 @@ class CalibrationSection(Section):
     adaece: Literal["split", "authors"]
     """Equal-mass binning: split divides the sorted samples evenly, authors interpolates edges as M20's code
     did."""
+    sizes: Annotated[tuple[EvaluatedCount, ...], UNIQUE] = ()
+    """Numbers of validation samples for which calibrators are compared as well: they are fitted by log-loss
+    to subsamples of the validation split. A run leaves out those that its validation split does not have."""
+    repetitions: Annotated[int, Ge(4), Le(1000)] = 10
+    """Subsamples of each size. Large sizes have fewer, 20,000 samples in all, but at least four; the size
+    that is the whole split has one, and its bootstrap resamples."""
+    sizes_methods: Annotated[tuple[str, ...], UNIQUE] = ()
+    """Calibrators that are compared for these sizes, each one of calibration.methods. Left out, all that are
+    fitted by log-loss, or not fitted, whatever the training loss."""
 
 
 @dataclass(frozen=True)

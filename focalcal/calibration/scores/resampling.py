@@ -77,7 +77,7 @@ def score_summands(predictions: Predictions, bins: int) -> sparse.csc_array:
 
 def compared_scores(means: Resampled) -> Resampled:
     """Return the `COMPARED_METRICS`, (3,), given the means of `score_summands`."""
-    return Resampled(_metrics_of_means(means.value), _metrics_of_means(means.draws))
+    return Resampled(metrics_of_means(means.value), metrics_of_means(means.draws))
 
 
 def compare_resampled(first: Resampled, second: Resampled) -> SampleComparison:
@@ -130,7 +130,7 @@ def _spread(index: NDArray[np.int64], values: NDArray, bins: int) -> sparse.csc_
     return sparse.csc_array((values.astype(np.float64), (rows, index)), shape=(len(index), bins))
 
 
-def _metrics_of_means(means: NDArray[np.float64]) -> NDArray[np.float64]:
+def metrics_of_means(means: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the `COMPARED_METRICS`, (..., 3), from means of the summands, (..., 2 + bins)."""
     eces = np.abs(means[..., 2:]).sum(axis=-1, keepdims=True)
     return np.concatenate([means[..., :2], eces], axis=-1)

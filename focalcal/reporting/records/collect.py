@@ -12,6 +12,7 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.files.tidy import COLUMNS
+from focalcal.calibration.sizes import read_size_scores
 from focalcal.common.checksums import outdated
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
@@ -19,8 +20,10 @@ from focalcal.common.io import atomic_output, read_json, refusing_damage, write_
 from focalcal.config.grid import Grid, Run
 from focalcal.config.provenance import code_digests
 from focalcal.reporting.products import INPUTS
-from focalcal.reporting.records.measurements import COMPARISON_COLUMNS
-from focalcal.reporting.statistics.effects import effects_of
+from focalcal.reporting.records.measurements import COMPARISON_COLUMNS, PAIR
+from focalcal.reporting.statistics.by_size import SizedRun, comparisons_by_size
+from focalcal.reporting.statistics.effects import effects_of, run_origin
+from focalcal.training.appearance import loss_family
 from focalcal.training.catalogue import loss_file
 from focalcal.training.models.catalogue import model_file
 
@@ -39,6 +42,7 @@ RECORDS = {
     "train": "runs/{run.path}/run.json",
     "import_logits": "runs/{run.path}/run.json",
     "calibrate": "calibration/{run.path}/fits.json",
+    "validation_sizes": "calibration/{run.path}/sizes.json",
     "recover": "recovery/{run.dataset}/{run.model}/recovery.json",
 }
 """The record that each rule writes for a run, below the results folder."""
@@ -47,6 +51,10 @@ FILES = (
     *(CALIBRATION, RECOVERY),
 )
 """What the tables are made from, below the results folder."""
+WHOLE_COLUMNS = (*PAIR, "value", "against_value", "difference", "error", "z")
+"""What a run's diagnostics say of comparisons after fits to the whole validation split."""
+SIZES = tuple(f"calibration/{{run.path}}/sizes.{end}" for end in ("json", "npz"))
+"""What they are made from besides, if scores by number of validation samples are configured."""
 MOST_SHOWN = 5
 Records = dict[Run, dict[str, Any]]
 """Each run of the grid with the content of its run.json."""
@@ -81,7 +89,8 @@ def read_records(grid: Grid, results: Path) -> Records:
             f"stale runs, made by another configuration or other code ({_first_of(reasons, '; ')}); allowed: "
             f"records that match; add `--forcerun {' '.join(again)}` to the same command to make them again"
         )
-    if reasons := outdated(results / file.format(run=run) for run in grid for file in FILES):
+    files = (*FILES, *(SIZES if grid.sizes_methods else ()))
+    if reasons := outdated(results / file.format(run=run) for run in grid for file in files):
         raise UserError(_first_of(reasons, "; "))
     return records
 
@@ -123,23 +132,40 @@ def write_runs(grid: Grid, records: Records, path: Path) -> None:
     write_rows(path, rows, RUN_COLUMNS)
 
 
-def write_comparisons(records: Records, results: Path, path: Path) -> pd.DataFrame:
-    """Write and return each succeeded run's comparisons of calibrators over its test samples."""
+def read_sized_runs(grid: Grid, records: Records, results: Path) -> list[SizedRun]:
+    """Return the scores of each succeeded run by number of validation samples, if they are configured."""
+    succeeded = [run for run, content in records.items() if content["status"] == "ok" and grid.sizes_methods]
+    return [
+        SizedRun(
+            {**run.spec, "seed": str(run.seed)},
+            run_origin({**vars(run), "simulated": grid.simulated(run)}),
+            loss_family(run.loss),
+            read_size_scores(*(results / file.format(run=run) for file in SIZES)),
+        )
+        for run in succeeded
+    ]
+
+
+def write_comparisons(
+    records: Records, results: Path, path: Path, sized: Sequence[SizedRun] = ()
+) -> pd.DataFrame:
+    """Write each succeeded run's comparisons of calibrators; return those on the whole validation split."""
     rows = []
     for run, content in records.items():
         if content["status"] == "ok":
             found = read_json(results / diagnostics_file(run.path))["comparisons"]
             identity = {**run.spec, "seed": str(run.seed)}
-            rows += [identity | {name: row[name] for name in COMPARISON_COLUMNS[4:]} for row in found]
-    frame = pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
-    write_text(path, frame.to_csv(index=False, lineterminator="\n"))
-    return frame
+            rows += [identity | {name: row[name] for name in WHOLE_COLUMNS} for row in found]
+    frames = [pd.DataFrame(found, columns=COMPARISON_COLUMNS) for found in (rows, comparisons_by_size(sized))]
+    together = pd.concat([frame for frame in frames if len(frame)] or frames[:1])
+    write_text(path, together.to_csv(index=False, lineterminator="\n", float_format="%.7g"))
+    return frames[0]
 
 
-def write_effects(comparisons: pd.DataFrame, grid: Grid, path: Path) -> None:
+def write_effects(comparisons: pd.DataFrame, grid: Grid, path: Path, sized: Sequence[SizedRun] = ()) -> None:
     """Write the effects of all comparisons, at the level of the configuration."""
     runs = [{**vars(run), "seed": str(run.seed), "simulated": grid.simulated(run)} for run in grid]
-    effects = effects_of(comparisons, runs, grid.report_settings("confidence")["confidence"])
+    effects = effects_of(comparisons, runs, grid.report_settings("confidence")["confidence"], sized)
     write_text(path, effects.to_csv(index=False, lineterminator="\n"))
 
 
@@ -171,6 +197,10 @@ def _job_records(run: Run, content: dict[str, Any], grid: Grid, results: Path) -
     fits = read_json(results / RECORDS["calibrate"].format(run=run))
     spec = grid.calibration_spec(run)
     yield _JobRecord(run.path, "calibrate", "calibration", fits, spec, declaring_files(spec["methods"]))
+    if grid.sizes_methods:
+        sizes, spec = read_json(results / RECORDS["validation_sizes"].format(run=run)), grid.sizes_spec(run)
+        declared = declaring_files(spec["methods"])
+        yield _JobRecord(run.path, "validation_sizes", "validation sizes", sizes, spec, declared)
 
 
 def _recovery_record(run: Run, grid: Grid, results: Path) -> _JobRecord:

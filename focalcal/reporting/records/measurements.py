@@ -20,18 +20,36 @@ LEADING, SECOND = "nll", "ece"
 
 NETWORK_COLUMNS = ["origin", "family", *SETTING]
 PAIR = ["method", "against", "criterion", "metric"]
-COMPARISON_COLUMNS = [*RUN, *PAIR, "value", "against_value", "difference", "error", "z"]
+COMPARISON_COLUMNS = [
+    *(*RUN, *PAIR, "value", "against_value", "difference", "error", "z"),
+    *("samples", "classes", "gamma", "temperature"),
+]
 """Of comparisons.csv: one run's score of a calibrator beside that of another, with its error over test
-samples."""
+samples. `samples`: the validation samples that both were fitted to; empty, the whole split. Where it is
+given, the error includes those samples, and the parameters of the first are means over subsamples."""
 EFFECT_COLUMNS = [
-    *("question", "scope", *NETWORK_COLUMNS, *PAIR, "networks", "runs", "datasets", "over"),
+    *(
+        "question",
+        "scope",
+        *NETWORK_COLUMNS,
+        "classes",
+        "samples",
+        *PAIR,
+        "networks",
+        "runs",
+        "datasets",
+        "over",
+    ),
     *("value", "against_value", "estimate", "low", "high", "wins", "ties", "losses"),
     *("networks_lower", "networks_higher", "z", "p_value", "shares", "adjusted_p", "verdict"),
+    *("relative", "closed"),
 ]
 """Of effects.csv. `value` and `against_value`: mean scores. `estimate`: their difference. `wins`, `ties` and
 `losses` count runs; `networks_lower` and `networks_higher` count networks with that verdict. `over`: what the
-error is over. `shares`: by how much the error rate is divided."""
-EFFECT_TEXTS = ("question", "scope", *NETWORK_COLUMNS, *PAIR, "over", "verdict")
+error is over. `shares`: by how much the error rate is divided. `samples`: as in comparisons.csv. `relative`:
+the estimate as a share of `against_value`. `closed`: the share of the gap between TS and the best calibrator
+that the first one closes; empty where none is better than TS."""
+EFFECT_TEXTS = ("question", "scope", *NETWORK_COLUMNS, "classes", *PAIR, "over", "verdict")
 
 
 def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:

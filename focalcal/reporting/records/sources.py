@@ -70,8 +70,15 @@ class Sources:
 
     @property
     def effects(self) -> pd.DataFrame:
-        """Return the effects: the only intervals and verdicts of comparisons."""
-        return self._once("effects", load_effects)
+        """Return the effects of fits to whole validation splits: with the next, the only verdicts."""
+        effects = self._once("effects", load_effects)
+        return effects[effects["samples"].isna()]
+
+    @property
+    def effects_by_size(self) -> pd.DataFrame:
+        """Return the effects by number of classes and of validation samples."""
+        effects = self._once("effects", load_effects)
+        return effects[effects["samples"].notna()]
 
     @property
     def metrics(self) -> pd.DataFrame:

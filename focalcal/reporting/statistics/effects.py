@@ -14,10 +14,13 @@ first calibrator is better. One rule leads from there to a verdict:
   families of losses, then among the networks of a family (Bonferroni). The same networks have the same share
   in every group.
 - *Verdict*. Lower or higher where the interval at that share excludes 0, and only there.
+
+Effects by number of classes and of validation samples also contain the noise of the validation split and
+the spread of networks: `by_size` says how.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import MANY_DATASETS
 from focalcal.reporting.records.measurements import EFFECT_COLUMNS, NETWORK_COLUMNS, PAIR, RUN, SETTING
+from focalcal.reporting.statistics.by_size import SizedRun, effects_by_size
 from focalcal.reporting.text import natural_order
 from focalcal.training.appearance import loss_family, loss_order
 
@@ -50,6 +54,7 @@ ORIGINS = (PUBLISHED, IMPORTED, TRAINED, SIMULATED)
 ALL, FAMILY, NETWORK = "all networks", "training loss", "network"
 SCOPES = {ALL: ["origin"], FAMILY: ["origin", "family"], NETWORK: NETWORK_COLUMNS}
 """Kinds of groups, with the columns that tell the groups of one kind apart."""
+_NOT_SAID = {"family": "", **dict.fromkeys(SETTING, "")}
 QUESTIONS = ("FTS instead of TS?", "Which calibrator?")
 
 
@@ -63,24 +68,46 @@ def run_origin(run: Mapping[str, Any]) -> str:
 
 
 def effects_of(
-    comparisons: pd.DataFrame, runs: Iterable[Mapping[str, str]], confidence: float
+    comparisons: pd.DataFrame,
+    runs: Iterable[Mapping[str, Any]],
+    confidence: float,
+    sized: Sequence[SizedRun] = (),
 ) -> pd.DataFrame:
     """Return all effects, with `EFFECT_COLUMNS`, in the order of the report.
 
-    `comparisons` are the rows of comparisons.csv; `runs` have the columns `RUN` and what `run_origin` asks.
+    `comparisons` are the rows of comparisons.csv on whole validation splits; `runs` have the columns `RUN`
+    and what `run_origin` asks; `sized` have scores by number of validation samples.
     """
+    found = []
     networks = _networks(comparisons, runs)
-    if networks.empty:
+    if not networks.empty:
+        single = _judged(_pooled(networks, NETWORK), networks, confidence)
+        wider = [_judged(_pooled(networks, scope), networks, confidence, single) for scope in (ALL, FAMILY)]
+        found.append(_ordered(pd.concat([*wider, single], ignore_index=True)))
+    if sized:
+        found.append(pd.DataFrame(effects_by_size(sized, confidence, _side)).fillna(_NOT_SAID))
+    if not found:
         return pd.DataFrame(columns=EFFECT_COLUMNS)
-    single = _judged(_pooled(networks, NETWORK), networks, confidence)
-    wider = [_judged(_pooled(networks, scope), networks, confidence, single) for scope in (ALL, FAMILY)]
-    return _ordered(pd.concat([*wider, single], ignore_index=True))[EFFECT_COLUMNS]
+    together = pd.concat(found, ignore_index=True).reindex(columns=EFFECT_COLUMNS)
+    return _with_ratios(together.fillna({"classes": ""}))
 
 
 def root_interval(square: float, error: float, confidence: float) -> tuple[float, float]:
     """Return the interval of a root, given its square, which may be negative, and the square's error."""
     half = float(ndtri((1 + confidence) / 2)) * error
     return math.sqrt(max(0.0, square - half)), math.sqrt(max(0.0, square + half))
+
+
+def _with_ratios(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return effects with their size as a share of the score, and of the gap between TS and the best one."""
+    group = ["scope", *NETWORK_COLUMNS, "classes", "samples", "criterion", "metric"]
+    against_ts = effects["estimate"].where(effects["against"] == HEADLINE[1])
+    gaps = against_ts.groupby([effects[name] for name in group], dropna=False).transform("min")
+    score = effects["against_value"].abs()
+    return effects.assign(
+        relative=effects["estimate"] / score.where(score > 0),
+        closed=against_ts / gaps.where(gaps < -TIE),
+    )
 
 
 def _networks(comparisons: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> pd.DataFrame:
@@ -176,10 +203,14 @@ def _judged(
 def _verdict(row: Any, *, alone: bool) -> str:
     if row.ties == row.runs:
         return IDENTICAL
-    side = LOWER if row.high < 0 else HIGHER if row.low > 0 else OPEN
+    side = _side(row.low, row.high)
     if alone or not (row.networks_lower and row.networks_higher):
         return side
     return ON_AVERAGE.get(side, MIXED)
+
+
+def _side(low: float, high: float) -> str:
+    return LOWER if high < 0 else HIGHER if low > 0 else OPEN
 
 
 def _counted(found: pd.DataFrame, single: pd.DataFrame | None, verdict: str) -> np.ndarray:
@@ -216,7 +247,7 @@ def _is_headline(rows: pd.DataFrame) -> np.ndarray:
 
 def _ordered(effects: pd.DataFrame) -> pd.DataFrame:
     """Return the effects by origin, scope, score and criterion, then family, network and calibrator."""
-    effects = effects.fillna({"family": "", **dict.fromkeys(SETTING, "")})
+    effects = effects.fillna(_NOT_SAID)
     losses = sorted(set(effects["loss"]) - {""}, key=loss_order)
     families = list(dict.fromkeys(map(loss_family, losses)))
     orders: dict[str, Callable[[Any], Any]] = {
