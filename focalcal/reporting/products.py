@@ -227,6 +227,7 @@ class Layout:
             "posterior known": lambda _: any(map(self._is_synthetic, self._specs)),
             # Two datasets differ only in their number of training samples.
             "sample-size sweep": lambda _: len(set(groups)) < len(groups),
+            "validation sizes": lambda _: bool(grid.sizes_methods),
             "many datasets": lambda _: len(self._specs) >= MANY_DATASETS,
             "human labels": lambda _: bool(grid.human_labels),
         }

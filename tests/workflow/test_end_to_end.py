@@ -171,10 +171,16 @@ def test_own_logits_join_like_a_run(project):
         arrays[f"{split}_logits"] = 3 * np.eye(4)[arrays[f"{split}_labels"]] + rng.normal(size=(count, 4))
     np.savez(project.root / "mine.npz", **arrays)
     entry = {"path": "mine.npz", "dataset": "own", "model": "net", "loss": "focal-3", "seed": 5}
-    project.configure(lambda config: config.update(logits={"mine": entry}, runs=[]))
+
+    def change(config):
+        config.update(logits={"mine": entry}, runs=[])
+        config["calibration"].update(sizes=[60, 120], repetitions=4)
+
+    project.configure(change)
     planned = project.planned()
     assert "train" not in planned
     assert planned["import_logits"] == planned["calibrate"] == planned["recover"] == 1
+    assert planned["validation_sizes"] == 1
     project.snakemake("collect")
     with (project.root / "results" / "tables" / "metrics.csv").open(encoding="utf-8", newline="") as source:
         rows = list(csv.DictReader(source))
@@ -184,6 +190,11 @@ def test_own_logits_join_like_a_run(project):
     scores = values(rows, method="none", split="test", metric="nll")
     expected = log_loss(arrays["test_labels"], softmax(arrays["test_logits"], axis=1), labels=range(4))
     assert scores == {"own/net/focal-3/seed5": pytest.approx(expected, rel=1e-12)}
+    with (project.root / "results" / "tables" / "effects.csv").open(encoding="utf-8", newline="") as source:
+        wanted = {"scope": "number of classes", "method": "none", "against": "ts", "metric": "nll"}
+        by_size = [row for row in csv.DictReader(source) if wanted.items() <= row.items()]
+    assert [(row["classes"], float(row["samples"])) for row in by_size] == [("3 to 9", 60), ("3 to 9", 120)]
+    assert float(by_size[1]["value"]) == pytest.approx(expected, rel=1e-9)
 
 
 def test_snakemake_makes_its_own_report_with_captions_and_categories(finished_project, tmp_path):

@@ -22,7 +22,7 @@ NETWORK_COLUMNS = ["origin", "family", *SETTING]
 PAIR = ["method", "against", "criterion", "metric"]
 COMPARISON_COLUMNS = [
     *(*RUN, *PAIR, "value", "against_value", "difference", "error", "z"),
-    *("samples", "classes", "gamma", "temperature"),
+    *("samples", "classes", "gamma", "temperature", "against_temperature"),
 ]
 """Of comparisons.csv: one run's score of a calibrator beside that of another, with its error over test
 samples. `samples`: the validation samples that both were fitted to; empty, the whole split. Where it is
@@ -79,6 +79,18 @@ def load_effects(path: str | os.PathLike[str]) -> pd.DataFrame:
         if missing := [name for name in EFFECT_COLUMNS if name not in frame.columns]:
             raise ValueError(f"it lacks the columns {', '.join(missing)}")
         return frame
+
+
+def load_comparisons(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Return comparisons.csv as a frame: texts as str, numbers as numbers."""
+    with refusing_damage(path):
+        numbers = [name for name in COMPARISON_COLUMNS if name not in {*RUN, *PAIR}]
+        return pd.read_csv(
+            path,
+            dtype=dict.fromkeys([*RUN, *PAIR], str),
+            keep_default_na=False,
+            na_values={name: ["", "nan"] for name in numbers},
+        )
 
 
 def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:

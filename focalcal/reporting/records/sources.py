@@ -13,7 +13,12 @@ from focalcal.common.intervals import level_text
 from focalcal.common.io import read_json, refusing_damage
 from focalcal.reporting.products import INPUTS, Product
 from focalcal.reporting.records import published
-from focalcal.reporting.records.measurements import load_effects, load_metrics, summarise
+from focalcal.reporting.records.measurements import (
+    load_comparisons,
+    load_effects,
+    load_metrics,
+    summarise,
+)
 
 SUCCEEDED = "ok"
 Run = Mapping[str, str]
@@ -79,6 +84,11 @@ class Sources:
         """Return the effects by number of classes and of validation samples."""
         effects = self._once("effects", load_effects)
         return effects[effects["samples"].notna()]
+
+    @property
+    def comparisons(self) -> pd.DataFrame:
+        """Return each run's comparisons of calibrators."""
+        return self._once("comparisons", load_comparisons)
 
     @property
     def metrics(self) -> pd.DataFrame:

@@ -113,6 +113,7 @@ def comparisons_by_size(runs: Iterable[SizedRun]) -> list[dict[str, Any]]:
                         "classes": run.result.record["classes"],
                         "gamma": gamma,
                         "temperature": temperature,
+                        "against_temperature": cell.fitted(BASELINE)[1],
                     }
                 )
     return rows
@@ -129,7 +130,7 @@ def effects_by_size(
     for origin, here in _grouped(runs, lambda run: run.origin).items():
         cells = [
             (classes, _Cell(members, samples))
-            for classes, group in _grouped(here, lambda run: run.classes).items()
+            for classes, group in _grouped(sorted(here, key=_classes), lambda run: run.classes).items()
             for samples, members in _by_size(group).items()
         ]
         for classes, cell in cells:
@@ -305,6 +306,10 @@ def _methods_of_all(runs: Sequence[SizedRun], samples: int) -> list[str]:
         scores = run.result.scores[:, run.result.record["samples"].index(samples)]
         known.append([run.result.record["methods"][row] for row in np.flatnonzero(np.isfinite(scores[:, 0]))])
     return [method for method in known[0] if all(method in names for names in known)]
+
+
+def _classes(run: SizedRun) -> int:
+    return run.result.record["classes"]
 
 
 def _samples(run: SizedRun, split: str) -> Samples:

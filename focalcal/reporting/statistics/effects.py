@@ -83,13 +83,14 @@ def effects_of(
     if not networks.empty:
         single = _judged(_pooled(networks, NETWORK), networks, confidence)
         wider = [_judged(_pooled(networks, scope), networks, confidence, single) for scope in (ALL, FAMILY)]
-        found.append(_ordered(pd.concat([*wider, single], ignore_index=True)))
+        found.append(_ordered(pd.concat([*wider, single], ignore_index=True)).assign(classes=""))
     if sized:
-        found.append(pd.DataFrame(effects_by_size(sized, confidence, _side)).fillna(_NOT_SAID))
+        by_size = pd.DataFrame(effects_by_size(sized, confidence, _side)).fillna(_NOT_SAID)
+        found.append(by_size.sort_values("origin", key=lambda names: names.map(ORIGINS.index), kind="stable"))
     if not found:
         return pd.DataFrame(columns=EFFECT_COLUMNS)
     together = pd.concat(found, ignore_index=True).reindex(columns=EFFECT_COLUMNS)
-    return _with_ratios(together.fillna({"classes": ""}))
+    return _with_ratios(together)
 
 
 def root_interval(square: float, error: float, confidence: float) -> tuple[float, float]:

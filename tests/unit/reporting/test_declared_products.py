@@ -9,7 +9,7 @@ from focalcal.calibration.catalogue import METRICS
 from focalcal.common.declarations import Declaration
 from focalcal.reporting import products
 from focalcal.reporting.products import PRODUCTS, SUFFIXES
-from focalcal.reporting.records.measurements import COLUMNS, EFFECT_COLUMNS
+from focalcal.reporting.records.measurements import COLUMNS, COMPARISON_COLUMNS, EFFECT_COLUMNS
 from focalcal.reporting.records.sources import Sources, UndeclaredInputError
 from focalcal.reporting.write import build_products
 from tests.unit.reporting.made_recommendation import made_recommendation
@@ -64,6 +64,7 @@ def results(tmp_path):
     (tmp_path / "tables").mkdir()
     pd.DataFrame(scores, columns=list(COLUMNS)).to_csv(tmp_path / "tables" / "metrics.csv", index=False)
     (tmp_path / "tables" / "effects.csv").write_text(",".join(EFFECT_COLUMNS) + "\n")
+    (tmp_path / "tables" / "comparisons.csv").write_text(",".join(COMPARISON_COLUMNS) + "\n")
     (tmp_path / "tables" / "runs.csv").write_text(
         "dataset,model,loss,seed,imported,status\ndigits,mlp,ce,1,,ok\n"
     )
