@@ -157,16 +157,17 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
     for method in section["methods"]:
         if method not in calibration_catalogue.METHODS:
             raise unknown_name("config key 'calibration.methods'", method, calibration_catalogue.METHODS)
-    comparable = calibration_catalogue.comparable_methods(section["methods"])
+    comparable = calibration_catalogue.comparable_methods(calibration_catalogue.METHODS)
     for method in section.get("sizes_methods", ()):
         if method not in comparable:
-            repair = "they are those of calibration.methods that are fitted by log-loss, whatever the loss"
+            repair = "they are fitted by log-loss, or not at all, whatever the training loss"
             raise unknown_name("config key 'calibration.sizes_methods'", method, comparable, repair)
-    if section.get("sizes") and "ts" not in (section.get("sizes_methods") or comparable):
+    chosen = section.get("sizes_methods") or section["methods"]
+    if section.get("sizes") and "ts" not in chosen:
+        key = "sizes_methods" if section.get("sizes_methods") else "methods"
         raise UserError(
-            "config key 'calibration.sizes' is given, but 'ts' is not among the calibrators; allowed: a list "
-            "with 'ts', which the others are compared with; add it to 'calibration.methods' and, if that is "
-            "given, 'calibration.sizes_methods'"
+            f"config key 'calibration.{key}' is {', '.join(chosen)}; allowed with 'calibration.sizes': a "
+            f"list with ts, which all others are compared with; add it"
         )
     start, stop, step = (section["temperatures"][name] for name in ("start", "stop", "step"))
     if stop < start:

@@ -207,8 +207,8 @@ class CalibrationSection(Section):
     """Subsamples of each size. Large sizes have fewer, 20,000 samples in all, but at least four; the size
     that is the whole split has one, and its bootstrap resamples."""
     sizes_methods: Annotated[tuple[str, ...], UNIQUE] = ()
-    """Calibrators that are compared for these sizes, each one of calibration.methods. Left out, all that are
-    fitted by log-loss, or not fitted, whatever the training loss."""
+    """Calibrators that are compared for these sizes: ts, and others that are fitted by log-loss, or not at
+    all, whatever the training loss. Left out, those of calibration.methods."""
 
 
 @dataclass(frozen=True)

@@ -53,16 +53,13 @@ def test_scores_are_means_over_subsamples(found, logits):
     probs = [fit.predict_proba(logits.test.logits) for fit in fits]
     losses = [nll(p, logits.test.labels) for p in probs]
     at = found.record["methods"].index("ts")
-    # Temperatures of the configured grid here, of the default one there.
-    assert found.scores[at, 0, 0] == pytest.approx(np.mean(losses), abs=1e-3)
-    assert np.std(found.refits[at, 0, :, 0]) == pytest.approx(np.std(losses), abs=1e-3)
-    whole = TemperatureScaling("nll", temperatures=np.arange(1, 51) / 10).fit(
-        logits.val.logits, logits.val.labels
-    )
+    assert found.scores[at, 0, 0] == pytest.approx(np.mean(losses), rel=1e-6)
+    assert np.std(found.refits[at, 0, :, 0]) == pytest.approx(np.std(losses), rel=1e-6)
+    whole = TemperatureScaling("nll").fit(logits.val.logits, logits.val.labels)
     probs = whole.predict_proba(logits.test.logits)
     expected = [nll(probs, logits.test.labels), ece(probs, logits.test.labels)]
-    assert found.scores[at, 1, [0, 2]] == pytest.approx(expected, rel=1e-12)
-    assert found.fitted[at, 1, 1] == whole.temperature_
+    assert found.scores[at, 1, [0, 2]] == pytest.approx(expected, rel=1e-6)
+    assert found.fitted[at, 1, 1] == pytest.approx(whole.temperature_, rel=1e-6)
 
 
 def test_draws_centre_on_the_score_and_vary_as_samples_do(found, logits):

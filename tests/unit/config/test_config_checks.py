@@ -32,6 +32,16 @@ MISTAKES = {
         {"criteria": ["ece"]},
         r"'report\.criterion' is \"nll\"; allowed: ece",
     ),
+    "a method of sizes that log-loss does not fit": (
+        "calibration",
+        {"sizes_methods": ["ts", "ts-m20"]},
+        r"'calibration\.sizes_methods' is \"ts-m20\"; .*; they are fitted by log-loss",
+    ),
+    "sizes without temperature scaling": (
+        "calibration",
+        {"sizes": [100], "sizes_methods": ["fts"]},
+        r"'calibration\.sizes_methods' is fts; allowed with 'calibration\.sizes': a list with ts",
+    ),
     "one gamma to search between": (
         "calibration",
         {"gammas": [0.5]},

@@ -178,3 +178,17 @@ def test_no_runs_at_all_is_refused():
     config["runs"] = config["published"] = []
     with pytest.raises(UserError, match="'runs', 'logits' and 'published' are all empty"):
         build_grid(config, ROOT)
+
+
+def test_validation_sizes_have_a_spec_of_their_own():
+    config = merged_config()
+    before = {run.path: build_grid(config, ROOT).calibration_spec(run) for run in build_grid(config, ROOT)}
+    config["calibration"] |= {"sizes": [50], "methods": ["none", "ts", "fts", "psi", "ts-m20"]}
+    assert build_grid(config, ROOT).sizes_methods == ["none", "ts", "fts"]
+    config["calibration"] |= {"methods": merged_config()["calibration"]["methods"], "sizes_methods": ["ts"]}
+    grid = build_grid(config, ROOT)
+    run = next(iter(grid))
+    spec = grid.sizes_spec(run)
+    assert (spec["methods"], spec["sizes"], spec["repetitions"], spec["resamples"]) == (["ts"], [50], 10, 300)
+    # Another size calibrates no run again.
+    assert {run.path: grid.calibration_spec(run) for run in grid} == before
