@@ -13,6 +13,7 @@ from focalcal.reporting.figures.style import (
     GREEN,
     GREY,
     ORANGE,
+    PALETTE,
     PURPLE,
     VERMILION,
     legend_below,
@@ -47,6 +48,7 @@ def calibrator_map(frame: pd.DataFrame) -> Figure:
     """Return one grid of cells per origin, classes downwards, validation samples to the right."""
     origins = list(dict.fromkeys(frame["origin"]))
     sizes = sorted(set(frame["samples"]))
+    colors = _colors(frame["best"])
     heights = [max(1, frame[frame["origin"] == origin]["classes"].nunique()) for origin in origins]
     width, height = CELL_INCHES
     drawn = Figure(figsize=(width * len(sizes) + 0.9, height * sum(heights) + 0.75 * len(origins) + 0.2))
@@ -55,7 +57,7 @@ def calibrator_map(frame: pd.DataFrame) -> Figure:
         here = frame[frame["origin"] == origin]
         classes = sorted(set(here["classes"]), key=_order)
         for row in here.to_dict("records"):
-            _draw_cell(axis, sizes.index(row["samples"]), classes.index(row["classes"]), row)
+            _draw_cell(axis, sizes.index(row["samples"]), classes.index(row["classes"]), row, colors)
         axis.set(xlim=(-0.5, len(sizes) - 0.5), ylim=(len(classes) - 0.5, -0.5), title=origin)
         axis.set_xticks(range(len(sizes)), [f"{size:,.0f}" for size in sizes])
         axis.set_yticks(range(len(classes)), classes)
@@ -140,8 +142,8 @@ def fts_by_temperature(frame: pd.DataFrame) -> Figure:
     return drawn
 
 
-def _draw_cell(axis: Axes, column: int, line: int, row: dict) -> None:
-    color = method_style(row["best"]).color
+def _draw_cell(axis: Axes, column: int, line: int, row: dict, colors: dict[str, str]) -> None:
+    color = colors[row["best"]]
     axis.add_patch(Rectangle((column - 0.48, line - 0.46), 0.96, 0.92, color=color, alpha=TINT, linewidth=0))
     texts: list[tuple[str, dict]] = [
         (METHODS[row["best"]].label, {"fontweight": "bold", "fontsize": 8.5}),
@@ -155,6 +157,16 @@ def _draw_cell(axis: Axes, column: int, line: int, row: dict) -> None:
     for number, (text, look) in enumerate(texts):
         place = line + 0.27 * (number - (len(texts) - 1) / 2)
         axis.text(column, place, text, ha="center", va="center", color=BLACK, **look)
+
+
+def _colors(best: pd.Series) -> dict[str, str]:
+    """Return a colour for each calibrator: its own, or another one if that of an earlier one."""
+    found: dict[str, str] = {}
+    for method in sorted(set(best), key=list(METHODS).index):
+        free = [color for color in PALETTE.values() if color not in found.values()]
+        own = method_style(method).color
+        found[method] = own if own in free else free[-1]
+    return found
 
 
 def _change(row: dict, key: str, name: str) -> str:

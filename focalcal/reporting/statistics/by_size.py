@@ -9,7 +9,7 @@ runs. Its variance adds up three parts, each taken jointly over all networks:
 - *Validation samples*: the variance over fits to other validation samples. Networks with the same validation
   split are fitted to the same ones.
 - *Networks*: the variance of their differences, divided by their number. It contains some of the noise
-  above, so the interval is a little too wide.
+  above, so the interval is a little too wide. One or two networks are no sample: the interval is about them.
 
 Within a dataset, the errors of different test splits count as fully correlated, since they may share
 samples, unless one is the validation split of the other, as the halves of a set are; so do those of
@@ -36,7 +36,10 @@ from focalcal.calibration.sizes import ARRAYS, SizeScores
 CLASSES = "number of classes"
 """The scope of these effects; there are also those of FTS against TS on each network."""
 LEADING, BASELINE, FOCAL = "nll", "ts", "fts"
-OVER = "test samples, validation samples, networks"
+OVER = "test and validation samples"
+OVER_NETWORKS = f"{OVER}, networks"
+FEWEST_NETWORKS = 3
+"""As many as tell how much networks differ."""
 FEW_CLASSES = range(3, 10)
 NORMAL = 1e6
 """Degrees of freedom of what is as good as normal."""
@@ -173,6 +176,11 @@ class _Cell:
         return found
 
     @property
+    def many(self) -> bool:
+        """Return whether there are enough networks for an interval about others."""
+        return len(self.networks) >= FEWEST_NETWORKS
+
+    @property
     def best(self) -> str:
         """Return the calibrator with the lowest mean log-loss."""
         return min(self.methods, key=lambda name: self.value(name, COMPARED_METRICS.index(LEADING)))
@@ -212,7 +220,7 @@ class _Cell:
         members = [tuple(network) for network in self.networks]
         sums = np.zeros(len(members))
         np.add.at(sums, [members.index(run.network) for run in self.runs], of_runs)
-        spread = len(members) * float(np.var(sums, ddof=1)) if len(members) > 1 else 0.0
+        spread = len(members) * float(np.var(sums, ddof=1)) if self.many else 0.0
         fewest = min(int(np.isfinite(rows).sum()) for rows in refits.values())
         known = validation**2 / (fewest - 1) + spread**2 / max(1, len(members) - 1)
         total = test + validation + spread
@@ -275,7 +283,7 @@ class _Judge:
             "criterion": LEADING,
             "networks": len(cell.networks),
             "runs": len(cell.runs),
-            "over": OVER,
+            "over": OVER_NETWORKS if cell.many else OVER,
             "datasets": len({run.identity["dataset"] for run in cell.runs}),
             "value": cell.value(method, column),
             "against_value": cell.value(against, column),

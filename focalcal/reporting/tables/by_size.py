@@ -32,7 +32,8 @@ NOTES = (
     (
         "Intervals contain the noise of test samples, resampled together for networks that share them, that "
         "of validation samples, by fits to others, and the spread of networks. They are Student's, about "
-        "networks like these, and do not contain what differs between authors."
+        "networks like these (with one or two networks, about these), and do not contain what differs "
+        "between authors."
     ),
     (
         "The error rate of FTS against TS is divided among the rows of an origin, that of the other "

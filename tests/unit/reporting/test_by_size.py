@@ -100,10 +100,14 @@ def test_splits_of_other_datasets_and_of_the_other_half_are_independent_and_othe
 
 
 def test_the_spread_of_networks_counts():
-    # Differences -0.1 and -0.3: variance 0.02, of their mean 0.01, one degree of freedom.
-    found = effect(sized("a", fts=-0.1), sized("b", fts=-0.3))
-    assert error_of(found, 1) == pytest.approx(0.1)
-    assert (found["estimate"], found["wins"], found["networks_lower"]) == (pytest.approx(-0.2), 2, 2)
+    # Differences -0.1, -0.2 and -0.3: variance 0.01, of their mean a third, two degrees of freedom.
+    runs = [sized("a", fts=-0.1), sized("b", fts=-0.3), sized("c", fts=-0.2)]
+    found = effect(*runs)
+    assert error_of(found, 2) == pytest.approx(0.1 / np.sqrt(3))
+    assert (found["estimate"], found["wins"], found["networks_lower"]) == (pytest.approx(-0.2), 3, 3)
+    assert found["over"] == "test and validation samples, networks"
+    two = effect(*runs[:2])
+    assert (two["high"] - two["low"], two["over"]) == (pytest.approx(0), "test and validation samples")
 
 
 def test_error_rate_is_divided_among_groups_sizes_and_calibrators():
