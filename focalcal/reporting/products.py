@@ -253,9 +253,9 @@ class Layout:
     def advised(self) -> "dict[Run, str]":
         """Return the user's own logits that the first page says what to do with, and their advice's file.
 
-        The file is relative to the results folder.
+        The file is relative to the results folder. Of two halves, the first one's advice is shown.
         """
-        own = [run for run in self._runs if run.imported is not None and run.published is None]
+        own = [run for run in self._runs if run.imported and not run.published and not run.swapped]
         if not self._recommend or len(own) > MOST_ADVISED:
             return {}
         pattern = INPUTS["recommended"].removeprefix("results/")

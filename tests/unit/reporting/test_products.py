@@ -21,6 +21,7 @@ class Run:
     path: str
     imported: str | None = None
     published: str | None = None
+    swapped: bool = False
 
 
 class Grid:
@@ -70,6 +71,8 @@ def test_the_first_page_advises_on_own_logits_and_on_nothing_else():
     assert layout_with(recommend=False).advised == {}
     few, many = (layout_with(__iter__=lambda _, n=n: iter([published, *own[:n]])) for n in (10, 11))
     assert list(few.advised) == own[:10]
+    halves = [own[0], replace(own[0], path="d/m/ce/seed2", swapped=True)]
+    assert list(layout_with(__iter__=lambda _: iter(halves)).advised) == own[:1]
     assert many.advised == {}
 
 
