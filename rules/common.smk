@@ -84,11 +84,6 @@ def own_code(entry_point, file_of, wildcard):
     return digests
 
 
-def whole_spec(wildcards):
-    """Return the whole configuration."""
-    return spec_text(config)
-
-
 def human_labels(wildcards):
     """Return the human labels that a run is compared with: one file or none."""
     known = wildcards.dataset in GRID.human_labels

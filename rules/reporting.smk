@@ -291,7 +291,7 @@ rule report:
         *code_version(
             "workflow_scripts/report.py", *package_files("reporting/templates/**/*.*")
         ),
-        spec=whole_spec,
+        spec=spec_text(config),
         vocabulary=VOCABULARY,
     shell:
         "printf %s {params.spec:q} | python -m workflow_scripts.report"

@@ -108,7 +108,7 @@ rule plan:
     conda:
         "../envs/training.yaml"
     params:
-        spec=whole_spec,
+        spec=spec_text(config),
     shell:
         "printf %s {params.spec:q} | python -m workflow_scripts.plan --spec - 2> {log:q}"
 

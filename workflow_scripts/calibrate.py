@@ -1,9 +1,8 @@
 """Every calibration method of one run."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
-from typing import Any
 
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.files.logits_io import read_logits
@@ -12,9 +11,7 @@ from focalcal.config.provenance import made_by
 
 
 @command
-def main(
-    spec: dict[str, Any], logits: Path, metrics: Path, fits: Path, surfaces: Path, diagnostics: Path
-) -> None:
+def main(spec: Spec, logits: Path, metrics: Path, fits: Path, surfaces: Path, diagnostics: Path) -> None:
     """Write the scores, fitted parameters, search surfaces and test diagnostics of one run's logits."""
     result = calibrate(read_logits(logits), spec)
     origin = made_by(spec, "workflow_scripts/calibrate.py", *declaring_files(spec["methods"]))

@@ -1,9 +1,8 @@
 """All runs in four tidy tables: runs, metrics, comparisons and effects."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
-from typing import Any
 
 from focalcal.config.grid import Grid
 from focalcal.config.provenance import ROOT
@@ -11,7 +10,7 @@ from focalcal.reporting.records import collect
 
 
 @command
-def main(spec: dict[str, Any], results: Path) -> None:
+def main(spec: Spec, results: Path) -> None:
     """Write the tables of a folder with runs/, calibration/ and recovery/, or name its stale runs."""
     grid, tables = Grid(spec, ROOT), results / "tables"
     records = collect.read_records(grid, results)

@@ -19,11 +19,14 @@ from focalcal.common.errors import UserError, exit_code
 # 700th: a quarter of the time that torch takes to load.
 gc.set_threshold(100_000, 10, 10)
 
+Spec = dict[str, Any]
+"""The settings that a rule passes: all that determines what a job makes, besides input files and code."""
+
 
 def command(function: Callable[..., None]) -> Callable[[Sequence[str] | None], None]:
     """Return `function` as a function of the command line: its parameters are the arguments.
 
-    A dict is a JSON object, or `-` to read it from standard input: Linux takes no argument of more than
+    A spec is a JSON object, or `-` to read it from standard input: Linux takes no argument of more than
     128 KiB, and the settings of a thousand runs are longer.
     """
     parser = argparse.ArgumentParser(description=function.__doc__)
@@ -40,7 +43,7 @@ def command(function: Callable[..., None]) -> Callable[[Sequence[str] | None], N
     return main
 
 
-def _json_object(argument: str) -> dict[str, Any]:
+def _json_object(argument: str) -> Spec:
     try:
         settings = json.loads(sys.stdin.read() if argument == "-" else argument)
     except json.JSONDecodeError as error:
@@ -53,7 +56,7 @@ def _json_object(argument: str) -> dict[str, Any]:
 
 
 _READING: dict[object, dict[str, Any]] = {
-    dict[str, Any]: {"type": _json_object},
+    Spec: {"type": _json_object},
     Path: {"type": Path},
     Path | None: {"type": Path, "nargs": "?"},
     list[Path]: {"type": Path, "nargs": "+"},

@@ -1,9 +1,8 @@
 """One dataset, fetched or generated, in its prepared form."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
-from typing import Any
 
 from focalcal.common.io import write_json
 from focalcal.data import prepared
@@ -12,7 +11,7 @@ from focalcal.data.prepare import dataset_record, prepare_dataset
 
 
 @command
-def main(spec: dict[str, Any], output: Path, record: Path, cache: Path | None = None) -> None:
+def main(spec: Spec, output: Path, record: Path, cache: Path | None = None) -> None:
     """Write the prepared dataset and its record; downloads go to $FOCALCAL_CACHE or ~/.cache/focalcal."""
     preparation = prepare_dataset(spec, cache_folder(cache))
     prepared.write_dataset(output, preparation.data)

@@ -1,13 +1,11 @@
 """The logits of a model trained elsewhere in the form that trained runs have, checked."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from focalcal.calibration.files.imports import Imported, import_logits, import_record, in_halves
 from focalcal.calibration.files.logits_io import from_arrays, write_logits
@@ -19,7 +17,7 @@ from focalcal.data.networks import HALVES, networks_of
 
 
 @command
-def main(spec: dict[str, Any], output: Path, record: Path) -> None:
+def main(spec: Spec, output: Path, record: Path) -> None:
     """Write the run's logits and its record."""
     imported = _imported(spec)
     for warning in imported.warnings:
@@ -28,7 +26,7 @@ def main(spec: dict[str, Any], output: Path, record: Path) -> None:
     write_json(record, import_record(spec, imported, provenance("workflow_scripts/import_logits.py")))
 
 
-def _imported(spec: Mapping[str, Any]) -> Imported:
+def _imported(spec: Spec) -> Imported:
     """Return the logits of the user's own file or of a published network."""
     halves, swapped = spec["split"] == HALVES, spec.get("swapped", False)
     if "path" in spec:

@@ -1,8 +1,6 @@
 """What a configuration costs: jobs, epochs, images, estimated GPU-hours and disk."""
 
-from workflow_scripts.entry import command, start
-
-from typing import Any
+from workflow_scripts.entry import Spec, command, start
 
 from focalcal.config.grid import build_grid
 from focalcal.config.provenance import ROOT
@@ -10,7 +8,7 @@ from focalcal.training.plan import dataset_size, make_plan, plan_text
 
 
 @command
-def main(spec: dict[str, Any]) -> None:
+def main(spec: Spec) -> None:
     """Print the plan of a whole configuration."""
     grid = build_grid(spec, ROOT)
     sizes = {name: dataset_size(grid.data_spec(name)) for name in grid.datasets}

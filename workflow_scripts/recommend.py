@@ -1,9 +1,8 @@
 """The calibrator to use for one run, saved with what led to the choice."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
-from typing import Any
 
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.files.logits_io import read_logits
@@ -14,9 +13,7 @@ from focalcal.config.provenance import made_by
 
 
 @command
-def main(
-    spec: dict[str, Any], logits: Path, fits: Path, metrics: Path, diagnostics: Path, output: Path
-) -> None:
+def main(spec: Spec, logits: Path, fits: Path, metrics: Path, diagnostics: Path, output: Path) -> None:
     """Write the recommended calibrator of one run, chosen from its logits and what `calibrate` wrote."""
     found = recommend(read_logits(logits), spec, read_saved_fits(fits, metrics, diagnostics))
     origin = made_by(spec, "workflow_scripts/recommend.py", *declaring_files(spec["methods"]))

@@ -1,9 +1,8 @@
 """Recovered, calibrated and raw predictions of one dataset and model, compared with the posterior."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
-from typing import Any
 
 from focalcal.calibration.files.logits_io import read_logits
 from focalcal.calibration.files.tidy import COLUMNS
@@ -16,7 +15,7 @@ from focalcal.recovery.recover import recover
 
 @command
 def main(
-    spec: dict[str, Any],
+    spec: Spec,
     logits: list[Path],
     fits: list[Path],
     metrics: Path,

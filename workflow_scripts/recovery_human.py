@@ -1,9 +1,8 @@
 """How people labelled the test samples of one dataset, fetched or read, and checked."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
-from typing import Any
 
 from focalcal.common.npz import write_npz
 from focalcal.data.fetch import cache_folder
@@ -13,7 +12,7 @@ from focalcal.recovery.human import read_distributions
 
 
 @command
-def main(spec: dict[str, Any], output: Path, cache: Path | None = None) -> None:
+def main(spec: Spec, output: Path, cache: Path | None = None) -> None:
     """Write one dataset's distributions of human labels."""
     base, source = spec["base"], spec["source"]
     if source == DOWNLOAD:

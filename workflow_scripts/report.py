@@ -1,11 +1,10 @@
 """results/report.html: everything in one file that opens offline."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 import json
 import logging
 from pathlib import Path
-from typing import Any
 
 from focalcal.common.io import write_json, write_text
 from focalcal.config.grid import build_grid
@@ -14,7 +13,7 @@ from focalcal.reporting.report.contents import read_contents, report_html
 
 
 @command
-def main(spec: dict[str, Any], results: Path, output: Path, config: Path) -> None:
+def main(spec: Spec, results: Path, output: Path, config: Path) -> None:
     """Write the report of one results folder, and the whole configuration that it was made from."""
     contents = read_contents(results, spec, build_grid(spec, ROOT))
     write_json(config, spec)

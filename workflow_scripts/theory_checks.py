@@ -1,9 +1,8 @@
 """The numbers that decide the papers' theoretical statements, and M20's linear-model experiment."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
-from typing import Any
 
 from focalcal.common.checks import write_checks
 from focalcal.common.csv_rows import write_rows
@@ -15,7 +14,7 @@ from focalcal.theory.settings import theory_settings
 
 
 @command
-def main(spec: dict[str, Any], output: Path) -> None:
+def main(spec: Spec, output: Path) -> None:
     """Write the experiment's final and recorded norms, and one row per check, into a folder."""
     rows, history = run_experiment(theory_settings(spec))
     write_rows(output / "linear_model.csv", rows)

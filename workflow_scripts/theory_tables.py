@@ -1,9 +1,8 @@
 """The exact numbers of the theory: tables, and the proof of the temperature bounds."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
-from typing import Any
 
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.io import write_json
@@ -13,7 +12,7 @@ from focalcal.theory.tables import bounds_summary, tables
 
 
 @command
-def main(spec: dict[str, Any], output: Path) -> None:
+def main(spec: Spec, output: Path) -> None:
     """Write one CSV per table, the summary of the bounds and their certificate, into a folder."""
     settings = theory_settings(spec)
     for name, rows in tables(settings).items():

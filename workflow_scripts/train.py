@@ -1,12 +1,11 @@
 """Train one run: weights, history and record of its last epoch; resumes from its checkpoint."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 import logging
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from safetensors.torch import save_file
 
@@ -26,9 +25,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 @command
-def main(
-    spec: dict[str, Any], data: Path, checkpoint: Path, weights: Path, history: Path, record: Path
-) -> None:
+def main(spec: Spec, data: Path, checkpoint: Path, weights: Path, history: Path, record: Path) -> None:
     """Train a run on a prepared dataset; a stop signal leaves a checkpoint and ends with 128 + its number."""
     received: list[int] = []
     for stop_signal in (signal.SIGTERM, signal.SIGUSR1):

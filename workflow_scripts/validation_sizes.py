@@ -1,9 +1,8 @@
 """Calibrators of one run, fitted to few validation samples."""
 
-from workflow_scripts.entry import command, start
+from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
-from typing import Any
 
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.files.logits_io import read_logits
@@ -12,7 +11,7 @@ from focalcal.config.provenance import made_by
 
 
 @command
-def main(spec: dict[str, Any], logits: Path, record: Path, scores: Path) -> None:
+def main(spec: Spec, logits: Path, record: Path, scores: Path) -> None:
     """Write what was fitted, and scores by number of validation samples with their draws."""
     result = scores_by_size(read_logits(logits), spec)
     origin = made_by(spec, "workflow_scripts/validation_sizes.py", *declaring_files(spec["methods"]))
