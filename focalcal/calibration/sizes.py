@@ -32,8 +32,8 @@ from focalcal.common.io import atomic_output, read_json, write_json
 
 MOST_FITTED = 20_000
 """Samples that the repetitions of one size are fitted to, in all."""
-FEWEST_REPETITIONS = 4
-"""As many as a variance needs, whatever the size."""
+FEWEST_REPETITIONS = 6
+"""Whatever the size: their number less one is the degrees of freedom of its variance."""
 FITTED = ("gamma", "temperature")
 Array = NDArray[np.float64]
 

@@ -203,8 +203,8 @@ class CalibrationSection(Section):
     sizes: Annotated[tuple[EvaluatedCount, ...], UNIQUE] = ()
     """Numbers of validation samples for which calibrators are compared as well: they are fitted by log-loss
     to subsamples of the validation split. A run leaves out those that its validation split does not have."""
-    repetitions: Annotated[int, Ge(4), Le(1000)] = 10
-    """Subsamples of each size. Large sizes have fewer, 20,000 samples in all, but at least four; the size
+    repetitions: Annotated[int, Ge(2), Le(1000)] = 10
+    """Subsamples of each size. Large sizes have fewer, 20,000 samples in all, but at least six; the size
     that is the whole split has one, and its bootstrap resamples."""
     sizes_methods: Annotated[tuple[str, ...], UNIQUE] = ()
     """Calibrators that are compared for these sizes: ts, and others that are fitted by log-loss, or not at

@@ -214,15 +214,18 @@ class _Cell:
             for found in (self._draws, self._refits)
         )
         test = self._variance({key: float(np.var(rows, ddof=1)) for key, rows in draws.items()})
-        validation = self._variance(
-            {key: self._factors[key] * float(np.nanvar(rows, ddof=1)) for key, rows in refits.items()}
-        )
+        noise = {key: self._factors[key] * float(np.nanvar(rows, ddof=1)) for key, rows in refits.items()}
+        validation = self._variance(noise)
         members = [tuple(network) for network in self.networks]
         sums = np.zeros(len(members))
         np.add.at(sums, [members.index(run.network) for run in self.runs], of_runs)
         spread = len(members) * float(np.var(sums, ddof=1)) if self.many else 0.0
-        fewest = min(int(np.isfinite(rows).sum()) for rows in refits.values())
-        known = validation**2 / (fewest - 1) + spread**2 / max(1, len(members) - 1)
+        # By Satterthwaite: the squares of parts, each divided by its degrees of freedom.
+        known = spread**2 / max(1, len(members) - 1)
+        if validation > 0:
+            scale = validation / sum(noise.values())
+            fits = {key: int(np.isfinite(rows).sum()) for key, rows in refits.items()}
+            known += sum((scale * part) ** 2 / (fits[key] - 1) for key, part in noise.items())
         total = test + validation + spread
         bias = sum(float(rows.mean()) for rows in draws.values()) - estimate
         freedom = min(total**2 / known, NORMAL) if known > 0 else NORMAL

@@ -21,7 +21,7 @@ NLL, BRIER, ECE = METRICS[LEADING], METRICS["brier"], METRICS[SECOND]
 BASELINE = HEADLINE[1]
 WITHIN = 0.005
 """Advice is good where its log-loss is at most this share above that of the best calibrator."""
-ALL_AUTHORS = "all"
+ALL_AUTHORS, ALL_KNOWN = "all", "all, where others have as many classes"
 NOTES = (
     (
         "Calibrators are fitted by log-loss to as many validation samples and scored on the whole test "
@@ -96,7 +96,7 @@ def calibrator_map(sources: Sources) -> Table | None:
     when="validation sizes",
 )
 def held_out_advice(sources: Sources) -> Table | None:
-    """Return one row per held-out author, classes and size, then one of all; None for fewer than two."""
+    """Return one row per held-out author, classes and size, then all together; None for fewer than two."""
     authors = {tuple(run[name] for name in RUN): _author(run) for run in sources.runs}
     advised = list(_advised(network_scores(sources.comparisons, authors)))
     if not advised:
@@ -106,10 +106,17 @@ def held_out_advice(sources: Sources) -> Table | None:
         {**dict(zip(("author", "classes", "samples"), key, strict=True)), **_advice_row(here)}
         for key, here in cases.groupby(["author", "classes", "samples"], sort=False)
     ]
-    whole = {"author": ALL_AUTHORS, "classes": "", "samples": math.nan, **_advice_row(cases)}
+    known = cases[cases["classes"] == cases["advice_from"]]
+    blank = {"classes": "", "samples": math.nan}
+    nothing = {"advice": "", "advice_name": "", "advice_from": ""}
+    rows += [
+        {"author": name, **blank, **_advice_row(here), **nothing}
+        for name, here in ((ALL_KNOWN, known), (ALL_AUTHORS, cases))
+        if len(here)
+    ]
     return Table(
         title="Advice from all other authors' networks, on those of one",
-        frame=pd.DataFrame([*rows, whole | {"advice": "", "advice_name": "", "advice_from": ""}]),
+        frame=pd.DataFrame(rows),
         columns=(
             Column("Held-out author", "author", merge=True),
             Column("Classes", "classes", merge=True),

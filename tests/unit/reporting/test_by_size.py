@@ -72,6 +72,14 @@ def test_noise_of_the_validation_samples_widens_the_interval_and_changes_the_ver
     assert noisy["p_value"] == pytest.approx(2 * stats.t.sf(2, freedom))
 
 
+def test_halves_add_up_their_degrees_of_freedom():
+    names = {"first": "second", "second": "first"}
+    halves = [
+        sized(val=0.04, test_name=test, validation_name=other, seed=test) for test, other in names.items()
+    ]
+    assert error_of(effect(*halves), 2) == pytest.approx(0.04 / np.sqrt(2))
+
+
 def test_the_factor_scales_the_variance_of_the_fits():
     found = effect(sized(val=0.04, factor=0.25))
     assert error_of(found, 1) == pytest.approx(0.02)
