@@ -21,7 +21,7 @@ from focalcal.reporting.products import Layout
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.records.measurements import LEADING, RUN, load_metrics
 from focalcal.reporting.records.sources import read_runs
-from focalcal.reporting.report.images import reduced_png
+from focalcal.reporting.report.embedded import reduced_png
 
 TABLES = (
     *("arena", "arena_over_datasets", "m20_ece", "m20_error"),

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from focalcal.calibration.metrics import debiased_ece
 from focalcal.calibration.scores.binning import reliability_bins
 from focalcal.calibration.scores.predictions import Predictions
 from focalcal.calibration.scores.resampling import (
@@ -17,8 +16,6 @@ from focalcal.calibration.scores.resampling import (
     Resampled,
     compare_resampled,
     compared_scores,
-    debiased_square,
-    debiased_summands,
     mean_change,
     resample_means,
     score_summands,
@@ -39,25 +36,15 @@ class ReducedPredictions:
     """Log-loss of each sample (n,)."""
     reliability: dict[str, list]
     """As `reliability_bins` gives them."""
-    debiased_ece: float | None = None
-    """This and the summands of the bootstrap are None for methods that are not compared."""
     score_summands: sparse.csc_array | None = None
-    debiased_summands: sparse.csc_array | None = None
+    """What the bootstrap needs; None for methods that are not compared."""
 
 
 def reduce_predictions(predictions: Predictions, bins: int, *, compared: bool) -> ReducedPredictions:
     """Return what is kept of test predictions; with `compared`, also what the bootstrap needs."""
     losses = -predictions.label_logs
     reliability = reliability_bins(predictions.confidence, predictions.correct, bins)
-    if not compared:
-        return ReducedPredictions(losses, reliability)
-    return ReducedPredictions(
-        losses,
-        reliability,
-        debiased_ece(predictions, predictions.labels, bins),
-        score_summands(predictions, bins),
-        debiased_summands(predictions, bins),
-    )
+    return ReducedPredictions(losses, reliability, score_summands(predictions, bins) if compared else None)
 
 
 def diagnose(
@@ -67,27 +54,17 @@ def diagnose(
 
     `as_trained` (n,) are the log-losses of the model as it is. `fits` of the result: for each fit, count,
     mean confidence and accuracy (None if empty) of each bin of equal width; `nll_change`, its log-loss minus
-    that as trained, with the bounds of a normal 95 % interval over test samples; for those compared,
-    `debiased_ece`, its square before it is cut at 0, and the standard error of the square.
-    `comparisons`: see `_comparisons`.
+    that as trained, with the bounds of a normal 95 % interval over test samples. `comparisons`: see
+    `_comparisons`.
     """
-    compared = {key: fit for key, fit in fits.items() if fit.score_summands is not None}
-    # The same resamples for everything.
-    columns = [fit.score_summands for fit in compared.values()]
-    columns += [fit.debiased_summands for fit in compared.values()]
-    means = resample_means(columns, resamples)
-    scores = {key: compared_scores(found) for key, found in zip(compared, means, strict=False)}
-    squares = {
-        key: debiased_square(found, len(as_trained))
-        for key, found in zip(compared, means[len(compared) :], strict=True)
-    }
+    summands = {key: fit.score_summands for key, fit in fits.items() if fit.score_summands is not None}
+    means = resample_means(list(summands.values()), resamples)
+    scores = {key: compared_scores(found) for key, found in zip(summands, means, strict=True)}
     described = []
     for (method, criterion), fit in fits.items():
         change, interval = mean_change(fit.losses, as_trained)
         entry = {"method": method, "criterion": criterion, **fit.reliability}
         entry["nll_change"] = [change, interval.low, interval.high]
-        if (method, criterion) in squares:
-            entry["debiased_ece"] = _rounded((fit.debiased_ece, *squares[method, criterion]))
         described.append(entry)
     return {"samples": len(as_trained), "fits": described, "comparisons": _comparisons(scores)}
 

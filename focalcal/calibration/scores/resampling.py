@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from focalcal.calibration.metrics import debiased_squares
-from focalcal.calibration.scores.binning import Binned, width_index
+from focalcal.calibration.scores.binning import width_index
 from focalcal.calibration.scores.predictions import Predictions
 from focalcal.common.intervals import NORMAL_HALF_WIDTH, Interval
 
@@ -98,30 +97,6 @@ def mean_change(losses: NDArray[np.float64], reference: NDArray[np.float64]) -> 
     change = float(differences.mean())
     width = NORMAL_HALF_WIDTH * float(differences.std(ddof=1)) / len(differences) ** 0.5
     return change, Interval(change - width, change + width)
-
-
-def debiased_summands(predictions: Predictions, bins: int) -> sparse.csc_array:
-    """Return 1, gap and correctness of each sample in the columns of its bin of equal mass, (n, 3 bins)."""
-    order = predictions.order
-    index = np.empty(len(order), dtype=np.int64)
-    index[order] = np.repeat(np.arange(bins), predictions.mass_bins(bins).counts)
-    parts = (np.ones(len(order)), predictions.confidence - predictions.correct, predictions.correct)
-    return sparse.hstack([_spread(index, part, bins) for part in parts], format="csc")
-
-
-def debiased_square(means: Resampled, samples: int) -> tuple[float, float]:
-    """Return the squared debiased ECE and its standard error, given the means of `debiased_summands`.
-
-    The bins are those of the whole test set. The square has no bias, so it may be negative.
-    """
-    square, draws = (_debiased_square(found, samples) for found in (means.value, means.draws))
-    return float(square), float(np.std(draws, ddof=1))
-
-
-def _debiased_square(means: NDArray[np.float64], samples: int) -> NDArray[np.float64]:
-    """Return the squared debiased error, (...), from means of counts, gaps and hits of bins, (..., 3 b)."""
-    sums = np.split(means * samples, 3, axis=-1)
-    return debiased_squares(Binned(np.rint(sums[0]).astype(np.int64), *sums[1:])).sum(axis=-1)
 
 
 def _spread(index: NDArray[np.int64], values: NDArray, bins: int) -> sparse.csc_array:

@@ -14,7 +14,8 @@ from focalcal.calibration.files.logits_io import read_logits
 from focalcal.data import prepared
 from focalcal.reporting.figures.style import GREY, message_figure, setting_title, styles_of_losses
 from focalcal.reporting.products import figure
-from focalcal.reporting.records.sources import Sources, choose_fits
+from focalcal.reporting.records.measurements import choose_fits
+from focalcal.reporting.records.sources import Sources
 from focalcal.training.appearance import loss_label, loss_order
 
 SHOWN = 4

@@ -108,11 +108,10 @@ def reliability(sources: Sources) -> Figure:
     """Return the diagrams of one dataset and model: one per loss, with one line per calibrator."""
     found: dict[tuple[str, str], list] = {}
     gammas = {}
-    for record in sources.diagnostics:
-        loss = record["run"]["loss"]
-        gammas[loss] = record["run"]["gamma"]
-        for entry in record["reliability"]:
-            found.setdefault((loss, entry["method"]), []).append(entry)
+    for run, fits in sources.reliability:
+        gammas[run["loss"]] = run["gamma"]
+        for method, fit in fits.items():
+            found.setdefault((run["loss"], method), []).append(fit)
     methods = [m for m in sources.setting("reliability_methods") if any(m == key[1] for key in found)]
     if not methods:
         return message_figure("No available run has reliability data for these calibrators.")

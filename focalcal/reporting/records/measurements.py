@@ -1,7 +1,8 @@
 """The tidy metrics of all runs: read, checked, and summarised over seeds."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -133,18 +134,19 @@ def sorted_settings(scores: pd.DataFrame) -> list[tuple[str, str, str]]:
     )
 
 
-def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
-    """Return (method, criterion) of the fit that represents each method, in the order of the catalogue.
+def choose_fits(fits: Iterable[Mapping[str, Any]], criterion: str) -> dict[str, Mapping[str, Any]]:
+    """Return one fit per method: the one chosen by `criterion`, else its first."""
+    chosen: dict[str, Mapping[str, Any]] = {}
+    for fit in fits:
+        if fit["method"] not in chosen or fit["criterion"] == criterion:
+            chosen[fit["method"]] = fit
+    return chosen
 
-    It is the fit without a criterion, the one chosen by `criterion`, or the only one.
-    """
-    found = {}
-    for method, rows in frame[FIT].drop_duplicates().groupby("method"):
-        criteria = set(rows["criterion"])
-        preferred = [name for name in ("", criterion) if name in criteria]
-        if preferred or len(criteria) == 1:
-            found[method] = preferred[0] if preferred else min(criteria)
-    return [(method, found[method]) for method in METHODS if method in found]
+
+def chosen_fits(frame: pd.DataFrame, criterion: str) -> list[tuple[str, str]]:
+    """Return (method, criterion) of the fit that represents each method, in the order of the catalogue."""
+    found = choose_fits(frame[FIT].drop_duplicates().to_dict("records"), criterion)
+    return [(method, found[method]["criterion"]) for method in METHODS if method in found]
 
 
 def rows_of_fits(frame: pd.DataFrame, fits: Iterable[tuple[str, str]], metric: str) -> pd.DataFrame:

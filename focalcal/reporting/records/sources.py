@@ -1,6 +1,6 @@
 """What a table or figure is made from: the files it declares, each read once."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from focalcal.common.io import read_json, refusing_damage
 from focalcal.reporting.products import INPUTS, Product
 from focalcal.reporting.records import published
 from focalcal.reporting.records.measurements import (
+    choose_fits,
     load_comparisons,
     load_effects,
     load_metrics,
@@ -117,15 +118,12 @@ class Sources:
         ]
 
     @property
-    def diagnostics(self) -> list[dict[str, Any]]:
-        """Return the diagnostics of each run, with the shown fit of each method."""
-        runs = self.runs
-
-        def read(_: Path) -> list[tuple[Run, dict[str, Any]]]:
-            contents = ((run, read_json(self.path("diagnostics", run))) for run in runs)
-            return [(run, with_shown_fits(content, self.criterion)) for run, content in contents]
-
-        return [content for _, content in self._once("diagnostics", read)]
+    def reliability(self) -> list[tuple[Run, dict[str, Any]]]:
+        """Return each run's record with the reliability of the shown fit of each method."""
+        return [
+            (content["run"], choose_fits(content["fits"], self.criterion))
+            for _, content in self._of_runs("diagnostics")
+        ]
 
     @property
     def fits(self) -> list[tuple[Run, list[dict[str, Any]]]]:
@@ -221,26 +219,6 @@ class Sources:
                 f"{product.module}: {product.name} reads {name!r}, which is not among the {kind} of its "
                 f"declaration"
             )
-
-
-def choose_fits(fits: Iterable[Mapping[str, Any]], criterion: str) -> dict[str, Mapping[str, Any]]:
-    """Return one fit per method: the one chosen by `criterion`, else its first."""
-    chosen: dict[str, Mapping[str, Any]] = {}
-    for fit in fits:
-        if fit["method"] not in chosen or fit["criterion"] == criterion:
-            chosen[fit["method"]] = fit
-    return chosen
-
-
-def with_shown_fits(diagnostics: Mapping[str, Any], criterion: str) -> dict[str, Any]:
-    """Return a run's diagnostics with the fits that reports by this criterion show.
-
-    `reliability` has one entry per method, `debiased_ece` its value and interval by method.
-    """
-    shown = choose_fits(diagnostics["fits"], criterion)
-    debiased = {method: fit["debiased_ece"] for method, fit in shown.items() if "debiased_ece" in fit}
-    chosen = {"criterion": criterion, "reliability": list(shown.values()), "debiased_ece": debiased}
-    return {**diagnostics, **chosen}
 
 
 def read_runs(path: Path) -> list[dict[str, str]]:

@@ -21,17 +21,16 @@ from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.records.sources import SUCCEEDED, read_runs
 from focalcal.reporting.report.answer import answer_card
-from focalcal.reporting.report.downloads import Download, packed
-from focalcal.reporting.report.images import InlineImage, read_image
-from focalcal.reporting.report.runtime import chart_runtime, read_chart
+from focalcal.reporting.report.embedded import (
+    Download,
+    InlineImage,
+    chart_runtime,
+    packed,
+    read_chart,
+    read_image,
+    read_text,
+)
 from focalcal.reporting.tables.best_losses import best_loss_text
-
-
-def read_text(path: Path) -> str:
-    """Return a text file of the results."""
-    with refusing_damage(path):
-        return path.read_text(encoding="utf-8")
-
 
 READERS = {"table": ("html", read_text), "figure": ("png", read_image), "chart": ("json", read_chart)}
 """The format in which the report shows a product, and what reads it."""
@@ -93,8 +92,6 @@ class Contents:
     costs: Sequence[Cost]
     provenance: Mapping[str, Counter[str]]
     """Property -> value -> number of runs."""
-    code: Mapping[str, Counter[str]]
-    """Module -> digest -> number of runs."""
     blocks: Mapping[str, Sequence[Block]]
     """Section -> products."""
     evidence: Sequence[EvidenceFile]
@@ -133,7 +130,6 @@ def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Conte
     claims = [] if grid.own_logits_only else read_rows(results / "tables" / "claims.csv")
     evidence = _evidence_files(results, claims, anchors)
     anchors |= {one.name: one.anchor for one in evidence}
-    provenance, code = _origins(records.values())
     return Contents(
         title=config["report"]["title"],
         level=level_text(confidence),
@@ -164,8 +160,7 @@ def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Conte
         ],
         claims=[{**claim, "evidence": _linked_files(claim["evidence"], anchors)} for claim in claims],
         costs=read_costs(results / "benchmarks"),
-        provenance=provenance,
-        code=code,
+        provenance=_origins(records.values()),
         blocks=blocks,
         evidence=evidence,
         records={
@@ -246,12 +241,9 @@ def _linked_files(text: str, anchors: Mapping[str, str]) -> list[tuple[str, str 
     return linked
 
 
-def _origins(
-    records: Iterable[Mapping[str, Any]],
-) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
-    """Return how many runs have each commit, version, platform and device, and each code digest."""
+def _origins(records: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
+    """Return how many runs have each commit, version, platform and device."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
-    code: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
         origin = record["provenance"]
         device = " ".join(filter(None, (record.get("device"), record.get("device_name"))))
@@ -264,6 +256,4 @@ def _origins(
         }
         for name, value in values.items():
             found[name][str(value)] += 1
-        for path, digest in origin.get("code", {}).items():
-            code[path][digest] += 1
-    return found, dict(sorted(code.items()))
+    return found

@@ -19,7 +19,6 @@ Effects by number of classes and of validation samples also contain the noise of
 the spread of networks: `by_size` says how.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -91,12 +90,6 @@ def effects_of(
         return pd.DataFrame(columns=EFFECT_COLUMNS)
     together = pd.concat(found, ignore_index=True).reindex(columns=EFFECT_COLUMNS)
     return _with_ratios(together)
-
-
-def root_interval(square: float, error: float, confidence: float) -> tuple[float, float]:
-    """Return the interval of a root, given its square, which may be negative, and the square's error."""
-    half = float(ndtri((1 + confidence) / 2)) * error
-    return math.sqrt(max(0.0, square - half)), math.sqrt(max(0.0, square + half))
 
 
 def _with_ratios(effects: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """All calibrators ranked by log-loss, with their differences from temperature scaling."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -9,7 +9,7 @@ from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.effects import ALL, FAMILY, HEADLINE, NETWORK, RAW, TRAINED
-from focalcal.reporting.tables.columns import interval_text, number_column, p_text, scaled_column
+from focalcal.reporting.tables.columns import difference_columns, number_column, p_text, scaled_column
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.tables.when_fts_pays import RULE_NOTES
 from focalcal.reporting.text import natural_order
@@ -52,7 +52,6 @@ def arena(sources: Sources) -> Table | None:
         return None
     notes += _hidden(sources.metrics)
     nll, brier, ece = (METRICS[name] for name in COMPARED)
-    interval = f"{sources.level} interval"
     return Table(
         title=f"Calibrators ranked by test log-loss, fitted by validation {_criterion_name(effects)}",
         frame=pd.DataFrame(rows),
@@ -63,17 +62,16 @@ def arena(sources: Sources) -> Table | None:
             Column("Datasets", "datasets", merge=True),
             number_column("rank_mean", "Mean rank", "{:.2f}".format),
             scaled_column("nll_mean", nll.heading, nll),
-            scaled_column("nll_difference", "Difference from TS", nll, signed=True),
-            Column(interval, interval_text(nll, "nll_low", "nll_high"), "nll_low"),
+            *difference_columns("nll_difference", "nll_low", "Difference from TS", sources.level, nll),
             number_column("adjusted_p", "p, corrected", p_text),
             Column("Verdict", "verdict"),
             Column("Networks lower / higher", _networks_text, "networks_lower"),
-            scaled_column("brier_difference", "Brier difference from TS", brier, signed=True),
-            Column(interval, interval_text(brier, "brier_low", "brier_high"), "brier_low"),
+            *difference_columns(
+                "brier_difference", "brier_low", "Brier difference from TS", sources.level, brier
+            ),
             scaled_column("ece_mean", ece.heading, ece),
             number_column("ece_rank", "Mean rank by ECE", "{:.2f}".format),
-            scaled_column("ece_difference", "ECE difference from TS", ece, signed=True),
-            Column(interval, interval_text(ece, "ece_low", "ece_high"), "ece_low"),
+            *difference_columns("ece_difference", "ece_low", "ECE difference from TS", sources.level, ece),
         ),
         group=("origin",),
         notes=("Rank 1 is the lowest mean log-loss over the seeds of a network.", *RULE_NOTES, *notes),
@@ -106,7 +104,6 @@ def arena_over_datasets(sources: Sources) -> Table | None:
     if not rows:
         return None
     nll, ece = METRICS[LEADING], METRICS[SECOND]
-    interval = f"{sources.level} interval over datasets"
     return Table(
         title="Calibrators ranked by test log-loss over datasets, fitted by validation "
         f"{_criterion_name(effects)}",
@@ -118,15 +115,14 @@ def arena_over_datasets(sources: Sources) -> Table | None:
             number_column("firsts", "Lowest on"),
             number_column("rank_mean", "Mean rank", "{:.2f}".format),
             scaled_column("nll_mean", nll.heading, nll),
-            scaled_column("ts_difference", "Difference from TS", nll, signed=True),
-            Column(interval, interval_text(nll, "ts_low", "ts_high"), "ts_low"),
+            *difference_columns("ts_difference", "ts_low", "Difference from TS", sources.level, nll),
             Column("Datasets lower / equal / higher than TS", "outcomes"),
             Column("Verdict", "verdict"),
-            scaled_column("raw_difference", "Difference from none", nll, signed=True),
-            Column(interval, interval_text(nll, "raw_low", "raw_high"), "raw_low"),
+            *difference_columns("raw_difference", "raw_low", "Difference from none", sources.level, nll),
             scaled_column("ece_mean", ece.heading, ece),
-            scaled_column("ece_raw_difference", "ECE difference from none", ece, signed=True),
-            Column(interval, interval_text(ece, "ece_raw_low", "ece_raw_high"), "ece_raw_low"),
+            *difference_columns(
+                "ece_raw_difference", "ece_raw_low", "ECE difference from none", sources.level, ece
+            ),
         ),
         group=("family",),
         notes=(*DATASET_NOTES, *RULE_NOTES, *notes),
@@ -160,7 +156,7 @@ def complete_methods(scores: pd.DataFrame, *, gamma_known: bool = False) -> pd.D
 
 
 def _origin_rows(origin: str, effects: pd.DataFrame, scores: pd.DataFrame) -> list[dict]:
-    ranks = scores.rank(axis=1).mean()
+    """Return the rows of one origin, against TS."""
     ece = unit_scores(effects, SECOND, SETTING).reindex(index=scores.index, columns=scores.columns)
     found = effects[(effects["scope"] == ALL) & (effects["against"] == BASELINE)].set_index(
         ["method", "metric"]
@@ -168,60 +164,59 @@ def _origin_rows(origin: str, effects: pd.DataFrame, scores: pd.DataFrame) -> li
     names = sorted(set(scores.index.get_level_values("dataset")), key=natural_order)
     datasets = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} datasets"
     rows = []
-    for method in ranks.sort_values(kind="stable").index:
-        row = {
-            "origin": origin,
-            "method": method,
-            "name": METHODS[method].label,
-            "networks_count": len(scores),
-            "datasets": datasets,
-            "rank_mean": ranks[method],
-            "nll_mean": scores[method].mean(),
-        }
+    for method, ranked in _ranked(scores, ece):
+        leading = found.loc[(method, LEADING)] if method != BASELINE else {}
+        row = {"origin": origin, **ranked, "networks_count": len(scores), "datasets": datasets}
         for metric in COMPARED:
             row |= _difference(found, method, metric, metric)
-        leading = found.loc[(method, LEADING)] if method != BASELINE else {}
         row |= {name: leading.get(name) for name in ("adjusted_p", "networks_lower", "networks_higher")}
-        row |= {
-            "verdict": leading.get("verdict", ""),
-            "ece_mean": ece[method].mean(),
-            "ece_rank": ece.rank(axis=1).mean()[method],
-        }
-        rows.append(row)
+        rows.append(
+            row | {"verdict": leading.get("verdict", ""), "ece_rank": ece.rank(axis=1).mean()[method]}
+        )
     return rows
 
 
 def _dataset_rows(family: str, effects: pd.DataFrame, scores: pd.DataFrame) -> list[dict]:
     """Return the rows of one family, against TS and against predictions as trained."""
-    ranks = scores.rank(axis=1).mean()
     firsts = scores.le(scores.min(axis=1), axis=0).sum()
-    ece = unit_scores(effects, SECOND, ["dataset"])
     found = {
         other: rows.set_index(["method", "metric"])
         for other, rows in effects[effects["scope"] == FAMILY].groupby("against")
     }
     rows = []
-    for method in ranks.sort_values(kind="stable").index:
+    for method, ranked in _ranked(scores, unit_scores(effects, SECOND, ["dataset"])):
         gaps = scores[method] - scores[BASELINE]
         verdict = "" if method == BASELINE else found[BASELINE].loc[(method, LEADING), "verdict"]
         rows.append(
             {
                 "family": family,
-                "method": method,
-                "name": METHODS[method].label,
+                **ranked,
                 "datasets_count": len(scores),
                 "firsts": firsts[method],
-                "rank_mean": ranks[method],
-                "nll_mean": scores[method].mean(),
                 **_difference(found[BASELINE], method, LEADING, "ts"),
                 "outcomes": f"{(gaps < 0).sum()}/{(gaps == 0).sum()}/{(gaps > 0).sum()}" if verdict else "",
                 "verdict": verdict,
                 **_difference(found.get(RAW), method, LEADING, "raw"),
-                "ece_mean": ece[method].mean(),
                 **_difference(found.get(RAW), method, SECOND, "ece_raw"),
             }
         )
     return rows
+
+
+def _ranked(scores: pd.DataFrame, ece: pd.DataFrame) -> Iterator[tuple[str, dict]]:
+    """Yield each calibrator, best first, with its name, mean rank and mean scores."""
+    ranks = scores.rank(axis=1).mean()
+    for method in ranks.sort_values(kind="stable").index:
+        yield (
+            method,
+            {
+                "method": method,
+                "name": METHODS[method].label,
+                "rank_mean": ranks[method],
+                "nll_mean": scores[method].mean(),
+                "ece_mean": ece[method].mean(),
+            },
+        )
 
 
 def _difference(effects: pd.DataFrame | None, method: str, metric: str, key: str) -> dict:

@@ -6,12 +6,13 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import LEADING, SETTING
+from focalcal.reporting.records.measurements import LEADING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import DATASET_MODEL, number_column
+from focalcal.reporting.tables.overview import overview
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import format_number
-from focalcal.training.appearance import loss_family, loss_label, loss_order
+from focalcal.training.appearance import loss_family, loss_label
 
 STAGES = {"none": "As trained", "ts": "After TS"}
 BASELINE = "ce"
@@ -30,15 +31,18 @@ Best = tuple[str, float, float]
 )
 def best_losses(sources: Sources) -> Table | None:
     """Return the best loss by log-loss and by the report's metric, beside cross-entropy."""
-    keys = [(stage, metric) for metric in dict.fromkeys((LEADING, sources.metric)) for stage in STAGES]
+    made = overview(sources)
+    if made is None:
+        return None
+    metrics = dict.fromkeys((LEADING, sources.metric))
+    keys = [(s, m) for m in metrics for s in STAGES if f"{m}_{s}_mean" in made.frame]
     rows = []
-    for (dataset, model), scores in sources.scores["mean"].groupby(["dataset", "model"]):
-        losses = scores.index.unique("loss")
-        if len(losses) > 1:
-            row = {"dataset": dataset, "model": model, "losses": len(losses)}
+    for (dataset, model), scores in made.frame.set_index("loss").groupby(["dataset", "model"]):
+        if len(scores) > 1:
+            row = {"dataset": dataset, "model": model, "losses": len(scores)}
             for stage, metric in keys:
                 names = (f"{metric}_{stage}_{name}" for name in ("loss", "score", BASELINE))
-                row |= zip(names, _best_loss(scores, stage, metric, sources.criterion), strict=True)
+                row |= zip(names, _best_loss(scores[f"{metric}_{stage}_mean"], metric), strict=True)
             rows.append(row)
     if not rows:
         return None
@@ -66,21 +70,13 @@ def best_loss_text(frame: pd.DataFrame) -> str:
     return "" if frame.empty else _wins_by_family(frame, "ts", "After temperature scaling (TS)")
 
 
-def _best_loss(scores: pd.Series, stage: str, metric: str, criterion: str) -> Best:
-    """Return the best loss of a dataset and model.
-
-    Temperatures are those chosen by the metric itself, or else by `criterion`.
-    """
-    chosen = {"none": [""], "ts": [metric, criterion]}[stage]
-    found = scores.xs((stage, metric), level=("method", "metric"))
-    criteria = found.index.unique("criterion")
-    fitted = [name for name in chosen if name in criteria]
-    if not fitted:
+def _best_loss(scores: pd.Series, metric: str) -> Best:
+    """Return the best loss of a dataset and model; an empty name if none has a score."""
+    scores = scores.dropna()
+    if scores.empty:
         return "", float("nan"), float("nan")
-    by_loss = found.xs(fitted[0], level="criterion").droplevel([n for n in SETTING if n != "loss"])
-    by_loss = by_loss.loc[sorted(by_loss.index, key=loss_order)]
-    best = by_loss.idxmax() if METRICS[metric].higher_is_better else by_loss.idxmin()
-    return best, float(by_loss[best]), float(by_loss.get(BASELINE, float("nan")))
+    best = scores.idxmax() if METRICS[metric].higher_is_better else scores.idxmin()
+    return best, float(scores[best]), float(scores.get(BASELINE, float("nan")))
 
 
 def _best_column(stage: str, metric: str) -> Column:

@@ -79,33 +79,37 @@ def number_column(
     return Column(header, lambda row: missing if pd.isna(row[name]) else text(row[name]), name, span=span)
 
 
-def finer_column(name: str, header: str, *, signed: bool = False) -> Column:
-    """Return the column that shows one number of the frame by `finer_text`."""
-    return Column(header, lambda row: finer_text(row, name, signed=signed), name)
+def scaled_column(
+    name: str, header: str, metric: Metric | None = None, *, signed: bool = False, span: str = ""
+) -> Column:
+    """Return the column that shows one number of the frame on a metric's scale, as differences are shown.
 
-
-def finer_text(row: Row, name: str, *, signed: bool = False) -> str:
-    """Return a number on the scale of the row's `_metric`, with the decimals of differences."""
-    return _as_difference(row[name], METRICS[row["_metric"]], signed=signed)
-
-
-def scaled_column(name: str, header: str, metric: Metric, *, signed: bool = False, span: str = "") -> Column:
-    """Return the column that shows one number of the frame on a metric's scale, as differences are shown."""
-    return Column(header, lambda row: _as_difference(row[name], metric, signed=signed), name, span=span)
-
-
-def interval_text(metric: Metric, low: str, high: str, *, signed: bool = True) -> Callable[[Row], str]:
-    """Return the format of an interval on a metric's scale, given the frame's columns of its bounds.
-
-    Bounds of a difference are `signed`.
+    Without `metric`, it is that of the row's `_metric`.
     """
+    return Column(header, lambda row: _as_difference(row, name, metric, signed), name, span=span)
+
+
+def bounds_column(
+    low: str, header: str, metric: Metric | None = None, *, signed: bool = True, span: str = ""
+) -> Column:
+    """Return the column that shows an interval as `scaled_column` shows a number; `low` names a bound."""
+    names = (low, low.replace("low", "high"))
 
     def text(row: Row) -> str:
-        if pd.isna(row[low]):
-            return ""
-        return " to ".join(_as_difference(row[name], metric, signed=signed) for name in (low, high))
+        bounds = [_as_difference(row, name, metric, signed) for name in names]
+        return " to ".join(bounds) if bounds[0] else ""
 
-    return text
+    return Column(header, text, low, span=span)
+
+
+def difference_columns(
+    name: str, low: str, header: str, level: str, metric: Metric | None = None, span: str = ""
+) -> tuple[Column, Column]:
+    """Return the columns of a difference and of its interval."""
+    return (
+        scaled_column(name, header, metric, signed=True, span=span),
+        bounds_column(low, f"{level} interval", metric, span=span),
+    )
 
 
 def p_text(value: float) -> str:
@@ -113,10 +117,11 @@ def p_text(value: float) -> str:
     return "<0.001" if value < SMALLEST_P else f"{value:.3f}"
 
 
-def _as_difference(value: float, metric: Metric, *, signed: bool) -> str:
-    if pd.isna(value):
+def _as_difference(row: Row, name: str, metric: Metric | None, signed: bool) -> str:
+    if pd.isna(row[name]):
         return ""
-    return format_number(value * metric.factor, metric.difference_decimals, signed=signed)
+    metric = metric or METRICS[row["_metric"]]
+    return format_number(row[name] * metric.factor, metric.difference_decimals, signed=signed)
 
 
 def score_column(

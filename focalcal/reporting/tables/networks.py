@@ -5,8 +5,8 @@ from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import LEADING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.effects import HEADLINE, NETWORK
-from focalcal.reporting.tables.columns import finer_column, finer_text, number_column, p_text
-from focalcal.reporting.tables.table import Column, Row, Table
+from focalcal.reporting.tables.columns import difference_columns, number_column, p_text
+from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.tables.when_fts_pays import RULE_NOTES
 from focalcal.training.appearance import loss_label
 
@@ -50,15 +50,10 @@ def networks(sources: Sources) -> Table | None:
             Column("Training loss", "loss_name"),
             Column("Calibrator", "method_name"),
             number_column("runs", "Runs"),
-            finer_column("estimate", "Difference from TS", signed=True),
-            Column(f"{sources.level} interval", _bounds, "low"),
+            *difference_columns("estimate", "low", "Difference from TS", sources.level),
             number_column("adjusted_p", "p, corrected", p_text),
             Column("Verdict", "verdict"),
         ),
         group=("origin", "metric", "criterion"),
         notes=RULE_NOTES,
     )
-
-
-def _bounds(row: Row) -> str:
-    return " to ".join(finer_text(row, name, signed=True) for name in ("low", "high"))

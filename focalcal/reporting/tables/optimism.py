@@ -6,7 +6,7 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import RUN
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.tables.columns import finer_column, number_column
+from focalcal.reporting.tables.columns import number_column, scaled_column
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import MINUS
 
@@ -47,9 +47,9 @@ def optimism(sources: Sources) -> Table | None:
             Column("Calibrator", "method"),
             Column("Fitted by", "criterion"),
             number_column("runs_count", "Runs"),
-            finer_column("validation_mean", "Validation"),
-            finer_column("test_mean", "Test"),
-            finer_column("optimism_mean", f"Test {MINUS} validation", signed=True),
+            scaled_column("validation_mean", "Validation"),
+            scaled_column("test_mean", "Test"),
+            scaled_column("optimism_mean", f"Test {MINUS} validation", signed=True),
         ),
         notes=(OPTIMISM_NOTE,),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import SETTING, chosen_fits, sorted_settings
+from focalcal.reporting.records.measurements import LEADING, SETTING, chosen_fits, sorted_settings
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import (
     BRACKETS_NOTE,
@@ -41,7 +41,7 @@ def overview(sources: Sources) -> Table | None:
     criterion. Beside a binned error stands what TS would have if it were calibrated.
     """
     metrics = sources.metrics
-    blocks = {"nll": "nll"} if "nll" in set(metrics["criterion"]) else {}
+    blocks = {LEADING: LEADING if LEADING in set(metrics["criterion"]) else sources.criterion}
     blocks.setdefault(sources.metric, sources.criterion)
     fits = {
         f"{name}_{method}": (method, criterion, name)

@@ -10,7 +10,7 @@ from focalcal.common.intervals import at_level
 from focalcal.reporting.products import table
 from focalcal.reporting.recommendation import failure_text, use_text
 from focalcal.reporting.records.sources import Sources
-from focalcal.reporting.tables.columns import DATASET_MODEL, LOSS, interval_text, number_column, scaled_column
+from focalcal.reporting.tables.columns import DATASET_MODEL, LOSS, difference_columns, number_column
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import format_number
 from focalcal.training.appearance import loss_label, loss_order
@@ -80,13 +80,7 @@ def recommended(sources: Sources) -> Table | None:
             number_column(
                 "nll_after", "Recommended", lambda value: format_number(value, 4), span=nll.heading
             ),
-            scaled_column("change", "Change", nll, signed=True, span=nll.heading),
-            Column(
-                f"{sources.level} interval",
-                interval_text(nll, "change_low", "change_high"),
-                "change_low",
-                span=nll.heading,
-            ),
+            *difference_columns("change", "change_low", "Change", sources.level, nll, nll.heading),
             number_column("ece_before", "As trained", _percent, span=ece.heading),
             number_column("ece_after", "Recommended", _percent, span=ece.heading),
         ),

@@ -9,8 +9,8 @@ from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import LEADING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.effects import FAMILY, HEADLINE
-from focalcal.reporting.tables.columns import finer_column, finer_text, number_column, p_text
-from focalcal.reporting.tables.table import Column, Row, Table
+from focalcal.reporting.tables.columns import difference_columns, number_column, p_text
+from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import MINUS, format_number
 
 RULE_NOTES = (
@@ -62,7 +62,6 @@ def when_fts_pays(sources: Sources) -> Table | None:
     rows = [row for row in rows if row]
     if not rows:
         return None
-    interval = f"{sources.level} interval"
     return Table(
         title=f"FTS {MINUS} TS on test data by training loss",
         frame=pd.DataFrame(rows),
@@ -73,8 +72,7 @@ def when_fts_pays(sources: Sources) -> Table | None:
             Column("Training loss", "family"),
             number_column("networks_count", "Networks"),
             number_column("runs_count", "Runs"),
-            finer_column("difference_mean", f"FTS {MINUS} TS", signed=True),
-            Column(interval, lambda row: _bounds(row, "interval"), "interval_low"),
+            *difference_columns("difference_mean", "interval_low", f"FTS {MINUS} TS", sources.level),
             number_column("z_value", "z", partial(format_number, decimals=1)),
             number_column("adjusted_p", "p, corrected", p_text),
             Column("Runs lower / equal / higher", "{wins}/{ties}/{losses}".format_map, "wins"),
@@ -83,10 +81,8 @@ def when_fts_pays(sources: Sources) -> Table | None:
             ),
             Column("Verdict on FTS", "verdict"),
             Column("Best", "best_name"),
-            finer_column("best_ts_estimate", f"Best {MINUS} TS", signed=True),
-            Column(interval, lambda row: _bounds(row, "best_ts"), "best_ts_low"),
-            finer_column("best_fts_estimate", f"Best {MINUS} FTS", signed=True),
-            Column(interval, lambda row: _bounds(row, "best_fts"), "best_fts_low"),
+            *difference_columns("best_ts_estimate", "best_ts_low", f"Best {MINUS} TS", sources.level),
+            *difference_columns("best_fts_estimate", "best_fts_low", f"Best {MINUS} FTS", sources.level),
         ),
         group=tuple(GROUP),
         notes=NOTES,
@@ -136,8 +132,3 @@ def _row(key: tuple[str, ...], rows: pd.DataFrame, by_log_loss: pd.DataFrame) ->
         for name in ("estimate", "low", "high", "verdict"):
             row[f"best_{other}_{name}"] = effects.loc[(best, other), name] if known else None
     return row
-
-
-def _bounds(row: Row, key: str) -> str:
-    low, high = (finer_text(row, f"{key}_{side}", signed=True) for side in ("low", "high"))
-    return f"{low} to {high}" if low else ""

@@ -95,16 +95,6 @@ def test_methods_that_are_not_shown_are_not_compared(found):
     assert {row["method"] for row in found["comparisons"]} == {"none", "ts", "fts", "psi"}
 
 
-def test_debiased_errors_of_shown_methods_have_standard_errors(found, calibration):
-    shown = [fit for fit in found["fits"] if "debiased_ece" in fit]
-    assert {fit["method"] for fit in shown} == {"none", "ts", "fts", "psi"}
-    for fit in shown:
-        value, square, error = fit["debiased_ece"]
-        expected = score(calibration, fit["method"], fit["criterion"], "debiased_ece")
-        assert value == pytest.approx(expected, rel=1e-6)
-        assert square == pytest.approx(value**2, abs=5 * error)
-
-
 def test_each_fit_is_predicted_once_on_each_split(logits, monkeypatch):
     predicted = []
     predict = FocalMap.predict_log_proba

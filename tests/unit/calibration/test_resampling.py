@@ -109,24 +109,6 @@ def test_the_bias_of_binned_errors_is_removed():
     assert covered["percentile"] < 16
 
 
-def test_a_debiased_error_has_an_error_that_tells_calibrated_from_not():
-    rng = np.random.default_rng(3)
-    confidence = 0.5 + 0.5 * rng.random(4000)
-    labels = (rng.random(4000) > confidence).astype(int)
-    found = {}
-    for name, shown in (("calibrated", confidence), ("sharper", confidence**0.5)):
-        predictions = Predictions(np.column_stack([shown, 1 - shown]), labels)
-        (means,) = resampling.resample_means([resampling.debiased_summands(predictions, 15)], 200)
-        found[name] = resampling.debiased_square(means, 4000)
-    square, error = found["calibrated"]
-    assert abs(square) < 2 * error
-    # The mean squared gap of c and its root, c uniform on (0.5, 1), is that of an integral.
-    c = np.linspace(0.5, 1, 10_001)
-    square, error = found["sharper"]
-    assert square == pytest.approx(np.mean((np.sqrt(c) - c) ** 2), abs=2 * error)
-    assert error < square / 4
-
-
 def test_a_change_of_paired_losses_has_the_interval_of_its_mean():
     # Differences 1, 0, 2, 1: mean 1, standard deviation sqrt(2/3), standard error sqrt(1/6).
     change, interval = resampling.mean_change(np.array([1.0, 2.0, 4.0, 5.0]), np.array([0.0, 2.0, 2.0, 4.0]))

@@ -209,7 +209,7 @@ class MadeResults:
             "run": run,
             "bins": BINS,
             "samples": int(count.sum()),
-            "fits": [{**fit, **bins, "debiased_ece": [0.02, 0.0004, 0.0001]} for fit in fits],
+            "fits": [{**fit, **bins} for fit in fits],
             "comparisons": [self._comparison(*names) for names in COMPARISONS],
         }
 

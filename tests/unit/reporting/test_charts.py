@@ -2,7 +2,7 @@
 
 import json
 
-from focalcal.reporting.report.runtime import read_chart
+from focalcal.reporting.report.embedded import read_chart
 
 
 def test_a_chart_in_the_report_cannot_end_its_element(tmp_path):

@@ -185,12 +185,6 @@ def test_effects_survive_their_file(tmp_path):
     pd.testing.assert_frame_equal(load_effects(tmp_path / "effects.csv"), frame, check_dtype=False)
 
 
-def test_the_interval_of_a_root_is_not_below_zero():
-    assert effects.root_interval(0.0001, 0.0001, 0.95) == (0.0, pytest.approx(math.sqrt(2.959964e-4)))
-    low, high = effects.root_interval(0.04, 0.01, 0.9)
-    assert (low**2, high**2) == pytest.approx(stats.norm.interval(0.9, 0.04, 0.01))
-
-
 @pytest.mark.parametrize(
     ("loss", "family"),
     [

@@ -116,8 +116,8 @@ def test_band_counts_the_samples_of_one_run():
 
 
 def diagnostics_of(loss, gamma, methods):
-    entries = [{"method": method, **BINS} for method in methods]
-    return run_of(loss), {"run": {"loss": loss, "gamma": gamma}, "reliability": entries}
+    entries = [{"method": method, "criterion": None, **BINS} for method in methods]
+    return run_of(loss), {"run": {"loss": loss, "gamma": gamma}, "fits": entries}
 
 
 def test_reliability_draws_each_calibrator_that_applies_and_changes_something(tmp_path):

@@ -16,7 +16,7 @@ from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.report import contents as report_contents
 from focalcal.reporting.report.contents import read_contents, report_html
-from focalcal.reporting.report.runtime import chart_runtime
+from focalcal.reporting.report.embedded import chart_runtime
 from tests.project import ROOT
 from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_results import MadeResults

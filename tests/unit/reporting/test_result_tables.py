@@ -97,16 +97,6 @@ class TestScores:
         assert [len(group) for group in table.groups()] == [3, 3]
 
 
-def test_a_debiased_error_has_an_interval_without_signs():
-    """It is no difference."""
-    run = {"dataset": "d", "model": "m", "loss": "focal-2", "seed": 1, "status": "ok"}
-    record = {"run": run, "samples": 100, "criterion": "ece", "debiased_ece": {"ts": (0.02, 0.0004, 0.0001)}}
-    table = build("debiased", runs=[], diagnostics=[(run, record)])
-    assert texts(table) == [
-        ["d", "m", f"Focal {G} = 2", "1", "TS", "100", "2.000", "1.428 to 2.441", "miscalibrated"]
-    ]
-
-
 def test_optimism_is_test_minus_validation(frame):
     table = build("optimism", metrics=frame)
     assert texts(table) == [
@@ -161,8 +151,8 @@ class TestBestLosses:
             for loss, value in zip(("ce", "focal-2"), values, strict=True)
         )
         table = build("best_losses", metrics=metrics_of(tmp_path, lines))
-        cells = [f"Focal {G} = 2: 0.700 (0.900)", "Cross-entropy: 0.600", f"Focal {G} = 2: 2.00 (10.00)", ""]
-        assert texts(table) == [["d", "m", "2", *cells]], "no temperature was chosen by ECE"
+        cells = [f"Focal {G} = 2: 0.700 (0.900)", "Cross-entropy: 0.600", f"Focal {G} = 2: 2.00 (10.00)"]
+        assert texts(table) == [["d", "m", "2", *cells, "Cross-entropy: 3.00"]], "the only fit of TS"
         assert table.notes[0] == (
             f"As trained, the lowest log-loss by dataset and model: Focal, fixed {G} on 1 of 1."
         )
