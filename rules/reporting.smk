@@ -234,7 +234,6 @@ rule claims:
             caption="../report/claims.rst",
             category=products.PAGES["papers"],
         ),
-        readable="results/tables/claims.md",
     log:
         "logs/claims.log",
     benchmark:
@@ -252,7 +251,6 @@ rule claims:
         " --evidence {input.evidence:q}"
         " --checks {output.checks:q}"
         " --table {output.table:q}"
-        " --readable {output.readable:q}"
         " > {log:q} 2>&1"
 
 

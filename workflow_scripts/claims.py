@@ -6,16 +6,15 @@ from pathlib import Path
 
 from focalcal.common.checks import write_checks
 from focalcal.common.csv_rows import write_rows
-from focalcal.common.io import write_text
 from focalcal.reporting.claims.evidence import Evidence
 from focalcal.reporting.claims.experiments import experiment_checks
-from focalcal.reporting.claims.ledger import COLUMNS, judge, load_claims, markdown_ledger, wanted_checks
+from focalcal.reporting.claims.ledger import COLUMNS, judge, load_claims, wanted_checks
 from focalcal.reporting.records.published import measured_cells
 from focalcal.reporting.records.sources import Sources
 
 
 @command
-def main(results: Path, evidence: list[Path], checks: Path, table: Path, readable: Path) -> None:
+def main(results: Path, evidence: list[Path], checks: Path, table: Path) -> None:
     """Measure what claims state about the runs of a results folder, judge every claim, write the ledger."""
     claims, found = load_claims(), Sources(results, {})
     measured = experiment_checks(
@@ -27,9 +26,7 @@ def main(results: Path, evidence: list[Path], checks: Path, table: Path, readabl
         measured_cells(),
     )
     write_checks(checks, measured)
-    rows = judge(claims, Evidence([*evidence, checks]))
-    write_rows(table, rows, COLUMNS)
-    write_text(readable, markdown_ledger(rows))
+    write_rows(table, judge(claims, Evidence([*evidence, checks])), COLUMNS)
 
 
 if __name__ == "__main__":

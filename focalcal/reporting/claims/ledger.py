@@ -17,7 +17,7 @@ import yaml
 
 from focalcal.common.errors import UserError
 from focalcal.reporting.claims import evaluators, printed
-from focalcal.reporting.claims.evidence import NOT_RUN, Claim, Evidence, Finding, MissingEvidence
+from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
 from focalcal.reporting.claims.settings import PRINTED, THEORY, Setting, outside_reasons
 
 EVALUATORS = {
@@ -40,7 +40,6 @@ COLUMNS = (
     "evidence",
     "setting",
 )
-VERDICTS = ("reproduced", "corrected", "not reproduced", NOT_RUN)
 REQUIRED = ("id", "location", "statement", "published", "tolerance", "evaluator", "evidence")
 OPTIONAL = ("kind", "setting")
 KINDS = ("exact", "empirical")
@@ -90,31 +89,6 @@ def judge(claims: Sequence[Claim], evidence: Evidence) -> list[dict[str, str]]:
         row["setting"] = claim.setting.description
         rows.append(row)
     return rows
-
-
-def markdown_ledger(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the ledger as Markdown: the number of each verdict, then one table per paper."""
-    counts = Counter(row["verdict"] for row in rows)
-    lines = ["# Claims of the papers", ""]
-    lines += [f"- {name}: {counts[name]}" for name in VERDICTS]
-    for paper in dict.fromkeys(row["source"].split(" ", 1)[0] for row in rows):
-        lines += ["", f"## {paper}", ""]
-        lines += [
-            "| Verdict | Where | Statement | Printed | Computed | Tolerance | Setting | Evidence |",
-            "|---" * 8 + "|",
-        ]
-        for row in rows:
-            source, _, place = row["source"].partition(" ")
-            if source != paper:
-                continue
-            cells = [
-                row["verdict"],
-                place,
-                *(row[key] for key in (*COLUMNS[2:6], "setting")),
-                f"`{row['evidence']}`",
-            ]
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _evaluated(claim: Claim, evidence: Evidence) -> Finding:

@@ -94,7 +94,7 @@ class MadeResults:
         # Theory was not run: its files do not exist.
         tables = {claim.table for claim in load_claims() if claim.table.startswith("results/")} | {RUNS}
         evidence = sorted(self._path(table.removeprefix("results/")) for table in tables)
-        files = {"checks": "experiment_checks.csv", "table": "claims.csv", "readable": "claims.md"}
+        files = {"checks": "experiment_checks.csv", "table": "claims.csv"}
         written = [
             text for name, file in files.items() for text in (f"--{name}", self._path(f"tables/{file}"))
         ]
