@@ -58,17 +58,17 @@ def _few_text(found: Mapping[str, Any]) -> str:
     return f"{few} The samples are {much} times as probable with it as without."
 
 
-def failure_text(found: Mapping[str, Any]) -> str:
+def failure_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> str:
     """Return why not to use what was chosen, "" unless it is worse than the model as trained on test data."""
     scores = _scores_of(found)
-    if not scores["low"] > 0:
+    interval = at_level(scores["low"], scores["high"], confidence)
+    if not interval[0] > 0:
         return ""
-    change, low, high = (
-        format_number(scores[name], 5, signed=True) for name in ("nll_change", "low", "high")
-    )
+    change, low, high = (format_number(v, 5, signed=True) for v in (scores["nll_change"], *interval))
     worse = (
         f"On the test samples {use_text(found['method'])}, which the validation samples chose, has a higher "
-        f"log-loss than the model as trained ({change}, 95 % interval {low} to {high}). Do not use it."
+        f"log-loss than the model as trained ({change}, {level_text(confidence)} interval {low} to {high}). "
+        "Do not use it."
     )
     if abs(found["split_gap"]) > DIFFERENT:
         side = "higher" if found["split_gap"] > 0 else "lower"
@@ -122,12 +122,13 @@ def change_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> str
 
 def advice_text(name: str, found: Mapping[str, Any], path: str, confidence: float) -> dict[str, Any]:
     """Return what to do with the logits called `name`, for the first page of the report."""
+    failure = failure_text(found, confidence)
     return {
         "name": name,
         "use": "Leave it as it is." if found["method"] == LEAVE else f"Use {use_text(found['method'])}.",
-        "failure": failure_text(found),
+        "failure": failure,
         "reason": reason_text(found),
-        "change": "" if failure_text(found) else change_text(found, confidence),
+        "change": "" if failure else change_text(found, confidence),
         "cautions": caution_texts(found),
         "usage": USAGE.format(path=path),
     }

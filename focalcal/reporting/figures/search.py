@@ -7,11 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.figures.style import (
     legend_below,
     message_figure,
-    method_handle,
+    method_handles,
     method_style,
     panels,
     setting_title,
@@ -71,7 +71,7 @@ def fit_line(gammas: NDArray, temperatures: NDArray) -> tuple[float, float, floa
     order=30,
     heading="What gamma adds to the search for T",
     caption="Lowest validation score over T at each searched gamma of the focal map; one panel per training "
-    "loss. Thin lines are seeds, thick ones their mean over n seeds. Markers are the selected fits: "
+    "loss. Thin lines are seeds, thick ones their mean over n seeds. Markers are the fits: "
     "temperature scaling has gamma 0, focal temperature scaling takes the lowest point. A flat line means "
     "that gamma matters little. The axis of gamma is logarithmic above 1.",
     inputs=("runs", "surfaces"),
@@ -103,9 +103,7 @@ def gamma_profile(sources: Sources) -> Figure:
     for axis in axes[::3]:
         axis.set_ylabel(f"validation {metric.inline}")
     axes[0].set_ylim(bottom=0)
-    legend_below(
-        drawn, {f"selected by {METHODS[method].label}": method_handle(method) for method in SEARCHED}
-    )
+    legend_below(drawn, method_handles(SEARCHED))
     return drawn
 
 

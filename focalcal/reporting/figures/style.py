@@ -174,8 +174,7 @@ def message_figure(text: str) -> Figure:
 def plain_log(axis: Axes, which: str) -> None:
     """Make an axis logarithmic with few plain numbers; call it when all is drawn and limits are set.
 
-    Where a 0 was drawn it has its place: the axis is linear from there to the power of ten below the smallest
-    value.
+    With zeros it is symmetric and logarithmic: linear up to the power of ten below the smallest value.
     """
     limits = [shared.dataLim for shared in getattr(axis, f"get_shared_{which}_axes")().get_siblings(axis)]
     smallest = min(getattr(limit, f"minpos{which}") for limit in limits)

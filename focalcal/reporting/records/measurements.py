@@ -10,6 +10,7 @@ import pandas as pd
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.common.io import refusing_damage
+from focalcal.reporting.text import natural_order
 from focalcal.training.appearance import loss_order
 
 RUN = ["dataset", "model", "loss", "seed"]
@@ -127,15 +128,14 @@ def summarise(frame: pd.DataFrame) -> pd.DataFrame:
     return table.astype({"seeds": "Int64"})
 
 
-def sorted_settings(scores: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Return each dataset, model and loss of a summary, losses in the suite's order."""
-    return sorted(
-        {key[:3] for key in scores.index}, key=lambda setting: (*setting[:2], loss_order(setting[2]))
-    )
+def sorted_settings(keys: Iterable[tuple[str, ...]]) -> list[tuple[str, str, str]]:
+    """Return each dataset, model and loss that keys begin with, losses in the suite's order."""
+    settings = {(dataset, model, loss) for dataset, model, loss, *_ in keys}
+    return sorted(settings, key=lambda s: (natural_order(s[0]), natural_order(s[1]), loss_order(s[2])))
 
 
 def choose_fits(fits: Iterable[Mapping[str, Any]], criterion: str) -> dict[str, Mapping[str, Any]]:
-    """Return one fit per method: the one chosen by `criterion`, else its first."""
+    """Return one fit per method: the one fitted by `criterion`, else its first."""
     chosen: dict[str, Mapping[str, Any]] = {}
     for fit in fits:
         if fit["method"] not in chosen or fit["criterion"] == criterion:

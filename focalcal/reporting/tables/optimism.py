@@ -1,4 +1,4 @@
-"""Selection optimism: scores of chosen fits on the data they were chosen on, and on test data."""
+"""Selection optimism: scores of fits on the validation data they were fitted to, and on test data."""
 
 import pandas as pd
 
@@ -20,7 +20,7 @@ OPTIMISM_NOTE = (
     section="scores",
     order=71,
     heading="Selection optimism (validation vs test)",
-    caption="The score of each chosen fit on the validation data it was chosen on, and on test data.",
+    caption="The score of each fit on the validation data that it was fitted to, and on test data.",
     inputs=("metrics",),
 )
 def optimism(sources: Sources) -> Table | None:
@@ -37,7 +37,7 @@ def optimism(sources: Sources) -> Table | None:
     orders = {"method": list(METHODS).index, "criterion": list(METRICS).index}
     frame = frame.sort_values(list(orders), key=lambda column: column.map(orders[column.name]))
     return Table(
-        title="Scores of chosen fits on validation and on test data, mean over runs",
+        title="Scores of fits on validation and on test data, mean over runs",
         frame=frame.assign(
             _metric=frame["criterion"],
             method=[METHODS[method].label for method in frame["method"]],

@@ -53,7 +53,7 @@ def overview(sources: Sources) -> Table | None:
     calibrated = f"{sources.metric}_perfect"
     if f"{sources.metric}_{REFERENCE}" in fits and calibrated in METRICS:
         beside[calibrated] = (REFERENCE, fits[f"{sources.metric}_{REFERENCE}"][1], calibrated)
-    frame = score_frame(sources.scores, sorted_settings(sources.scores), beside | fits, ranked=fits)
+    frame = score_frame(sources.scores, sorted_settings(sources.scores.index), beside | fits, ranked=fits)
     frame = with_scores(frame, fits)
     if frame.empty:
         return None

@@ -64,7 +64,9 @@ M20_SHOWN = {
 )
 def k24_table1(sources: Sources) -> Table | None:
     """Return one row per loss with TS and, below it, `+ gamma` with FTS; None without such scores."""
-    rows = [(*setting, method) for setting in sorted_settings(sources.scores) for method in ("ts", "fts")]
+    rows = [
+        (*setting, method) for setting in sorted_settings(sources.scores.index) for method in ("ts", "fts")
+    ]
     keys = {name: (criterion, name) for name, criterion in K24_CHOSEN_BY.items()}
     ours = with_scores(_k24_scores(sources.scores, rows, keys, ranked=keys), keys)
     if ours.empty:
@@ -94,7 +96,7 @@ def k24_table1(sources: Sources) -> Table | None:
         notes=(
             f"A row named after a loss is temperature scaling; '+ {GAMMA}' adds the focal map.",
             BRACKETS_NOTE,
-            f"{GAMMA} is chosen by validation ECE; T by validation log-loss and ECE for the column of each.",
+            f"{GAMMA} is fitted by validation ECE; T by validation log-loss and ECE for the column of each.",
             "Best of each dataset and model in bold, ties at the shown digits included.",
             spread_note(ours, keys),
             *footnotes(marks),
@@ -198,9 +200,9 @@ def _stage_notes(stages: Sequence[str], criterion: str) -> Sequence[str]:
     """Return what the columns of these stages and bold numbers mean."""
     if "post" not in stages:
         return ("Pre T: as trained.", "Best of our row in bold.")
-    chosen = f"chosen by validation {criterion} from M20's grid, 0.1 to 10 in steps of 0.1"
+    fitted = f"fitted by validation {criterion} on M20's grid, 0.1 to 10 in steps of 0.1"
     return (
-        f"Pre T: as trained; post T: after temperature scaling, T in brackets, {chosen}.",
+        f"Pre T: as trained; post T: after temperature scaling, T in brackets, {fitted}.",
         "Best of our row in bold, before and after scaling separately.",
     )
 

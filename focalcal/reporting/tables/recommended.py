@@ -101,7 +101,7 @@ def _recommended_row(run: Any, found: Any, confidence: float) -> dict[str, Any]:
         **{key: run[key] for key in ("dataset", "model", "loss", "seed")},
         "loss_name": loss_label(run["loss"]),
         "method": found["method"],
-        "use": "failed: " * bool(failure_text(found)) + use_text(found["method"]),
+        "use": "failed: " * bool(failure_text(found, confidence)) + use_text(found["method"]),
         "share": found["share"],
         "runner_up": next((METHODS[name].label for name in others if name != found["method"]), ""),
         "nll_before": before["nll"],

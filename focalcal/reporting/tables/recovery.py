@@ -11,7 +11,7 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.common.intervals import tails
 from focalcal.recovery.recover import COMPARED
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits
+from focalcal.reporting.records.measurements import RUN, SCORE, SETTING, rows_of_fits, sorted_settings
 from focalcal.reporting.records.published import load_c21_statements
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import (
@@ -24,8 +24,8 @@ from focalcal.reporting.tables.columns import (
     with_scores,
 )
 from focalcal.reporting.tables.table import Column, Row, Table
-from focalcal.reporting.text import MINUS, format_number, natural_order
-from focalcal.training.appearance import is_smoothed, loss_label, loss_order
+from focalcal.reporting.text import MINUS, format_number
+from focalcal.training.appearance import is_smoothed, loss_label
 from focalcal.training.catalogue import training_gamma
 
 CRITERIA = {method: criterion or "" for method, criterion in COMPARED.items()}
@@ -126,7 +126,7 @@ def recovery_paradigms(sources: Sources) -> Table | None:
 
     Beside them stands what C21's text says about the same setting, and whether our mean agrees.
     """
-    rows, settings = recovery_rows(sources.metrics), _run_settings(sources)
+    rows, settings = recovery_rows(sources.metrics), _settings(sources)
     if not settings:
         return None
     frame = pd.concat(
@@ -170,7 +170,7 @@ def recovery_paradigms(sources: Sources) -> Table | None:
 )
 def recovery_diagnosis(sources: Sources) -> Table | None:
     """Return the shares of under- and overconfident test samples of every setting."""
-    settings = _run_settings(sources)
+    settings = _settings(sources)
     if not settings:
         return None
     intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE], sources.confidence)
@@ -219,7 +219,7 @@ def _prediction_frame(sources: Sources, truth: str) -> pd.DataFrame:
     intervals = seed_intervals(recovery_rows(sources.metrics), [*SETTING, *SCORE], sources.confidence)
     rows = [
         (*setting, method, CRITERIA[method])
-        for setting in _run_settings(sources)
+        for setting in _settings(sources)
         if (*setting, "none", "", f"kl_{truth}") in intervals.index
         for method in PREDICTIONS
     ]
@@ -285,15 +285,9 @@ def _c21_statement(statements: pd.DataFrame, row: Row) -> tuple[str, str]:
 
 
 def _errors(intervals: pd.DataFrame, rows: Sequence[tuple[str, ...]]) -> pd.DataFrame:
-    """Return the test error of each row or, if it was not measured, that of raw predictions.
-
-    No method changes the predicted class.
-    """
+    """Return the test error of each row, which is that of raw predictions: no method changes the class."""
     raw = [(*row[:3], "none", "") for row in rows]
-    own, other = (
-        score_frame(intervals, wanted, {"error": ("error",)})[ERROR_FIELDS] for wanted in (rows, raw)
-    )
-    return own.where(own["error_mean"].notna(), other)
+    return score_frame(intervals, raw, {"error": ("error",)})[ERROR_FIELDS]
 
 
 def _with_loss_labels(frame: pd.DataFrame) -> pd.DataFrame:
@@ -331,10 +325,9 @@ def _distance_table(
     return Table(title, frame, columns, LOSS_GROUP, notes)
 
 
-def _run_settings(sources: Sources) -> list[tuple[str, str, str]]:
-    """Return the settings of the runs that succeeded, by dataset and model, losses in the suite's order."""
-    settings = {(run["dataset"], run["model"], run["loss"]) for run in sources.runs}
-    return sorted(settings, key=lambda s: (natural_order(s[0]), natural_order(s[1]), loss_order(s[2])))
+def _settings(sources: Sources) -> list[tuple[str, str, str]]:
+    """Return the settings of the runs that succeeded."""
+    return sorted_settings((run["dataset"], run["model"], run["loss"]) for run in sources.runs)
 
 
 def seed_intervals(rows: pd.DataFrame, by: Sequence[str], confidence: float) -> pd.DataFrame:
