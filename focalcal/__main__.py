@@ -89,7 +89,7 @@ def _recommend(arguments: argparse.Namespace) -> None:
             raise unknown_name("--methods", method, METHODS)
     try:
         from focalcal.calibration.files.imports import import_logits  # noqa: PLC0415
-        from focalcal.reporting.figures.before_after import draw_before_after  # noqa: PLC0415
+        from focalcal.reporting.figures.reliability import draw_before_after  # noqa: PLC0415
         from focalcal.reporting.figures.style import house_style, write_figure  # noqa: PLC0415
     except ImportError as error:
         raise UserError(

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.reporting.figures.forest import SHOWN_METRICS, Difference, ForestRow, draw_forest
+from focalcal.reporting.figures.forest import SHOWN_METRICS, draw_forest
 from focalcal.reporting.figures.scores import draw_scores, score_panel
 from focalcal.reporting.figures.style import (
     BLACK,
@@ -127,14 +127,7 @@ def printed_figure(cells: Mapping[str, pd.DataFrame]) -> Figure:
     return drawn
 
 
-def _forest_rows(effects: pd.DataFrame) -> list[ForestRow]:
-    found = {
-        (row.family, row.metric): Difference(row.interval_low, row.difference_mean, row.interval_high)
-        for row in effects.itertuples()
-    }
-    return [
-        ForestRow(
-            family, STYLE_OF_FAMILIES, {metric: found.get((family, metric)) for metric in SHOWN_METRICS}
-        )
-        for family in effects["family"].unique()
-    ]
+def _forest_rows(effects: pd.DataFrame) -> pd.DataFrame:
+    names = {"family": "label", "interval_low": "low", "difference_mean": "value", "interval_high": "high"}
+    rows = effects[effects["metric"].isin(SHOWN_METRICS)].rename(columns=names)
+    return rows.assign(style=[STYLE_OF_FAMILIES] * len(rows))

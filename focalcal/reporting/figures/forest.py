@@ -1,8 +1,8 @@
 """FTS minus TS by training loss and network, with intervals over test samples."""
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,36 +12,13 @@ from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.scores import by_dataset_model
 from focalcal.reporting.figures.style import BLACK, setting_title, styles_of_losses
 from focalcal.reporting.products import figure
-from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING
+from focalcal.reporting.records.measurements import LEADING, SECOND
 from focalcal.reporting.statistics.effects import HEADLINE
 from focalcal.reporting.text import MINUS
-from focalcal.training.appearance import Style, loss_label, loss_order
+from focalcal.training.appearance import loss_order
 
 SHOWN_METRICS = (LEADING, SECOND)
 ROW_INCHES = 0.19
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A difference of two scores with its interval."""
-
-    low: float
-    value: float
-    high: float
-
-    @property
-    def shown(self) -> bool:
-        """Whether the two differ: the interval excludes 0."""
-        return self.low > 0 or self.high < 0
-
-
-@dataclass(frozen=True)
-class ForestRow:
-    """One line of a forest plot: its name, how it is drawn, and its difference by metric, if any."""
-
-    label: str
-    style: Style
-    differences: Mapping[str, Difference | None]
 
 
 @figure(
@@ -57,46 +34,38 @@ def forest(frame: pd.DataFrame) -> Figure | None:
     frame = frame[frame["method"] == HEADLINE[0]]
     shown = {metric: _by_own_criterion(frame[frame["metric"] == metric], metric) for metric in SHOWN_METRICS}
     shown = {metric: rows for metric, rows in shown.items() if len(rows)}
-    networks = pd.concat(shown.values()).drop_duplicates(SETTING).rename(columns={"runs": "n"})
-    found = {
-        (metric, row.dataset, row.model, row.loss): Difference(row.low, row.estimate, row.high)
-        for metric, rows in shown.items()
-        for row in rows.itertuples()
-    }
-    styles = styles_of_losses(networks["loss"])
+    styles = styles_of_losses(frame["loss"])
+    rows = pd.concat(shown.values()).rename(columns={"estimate": "value"})
+    rows = rows.assign(label=rows["loss_name"], style=rows["loss"].map(styles))
     groups = {
-        setting_title(dataset_model, here["n"]): [
-            ForestRow(
-                loss_label(loss),
-                styles[loss],
-                {metric: found.get((metric, *dataset_model.split("/"), loss)) for metric in shown},
-            )
-            for loss in sorted(here["loss"], key=loss_order)
-        ]
-        for dataset_model, here in by_dataset_model(networks).items()
+        setting_title(name, here["runs"]): here.sort_values("loss", key=lambda ids: ids.map(loss_order))
+        for name, here in by_dataset_model(rows).items()
     }
     criteria = {metric: METRICS[rows["criterion"].iloc[0]].name for metric, rows in shown.items()}
     return draw_forest(groups, {m: f"{METRICS[m].name}, fitted by {name}" for m, name in criteria.items()})
 
 
-def draw_forest(groups: Mapping[str, Sequence[ForestRow]], titles: Mapping[str, str]) -> Figure:
-    """Return rows of differences below the headings of their groups, one panel per metric of `titles`."""
-    count = sum(1 + len(rows) for rows in groups.values())
+def draw_forest(groups: Mapping[str, pd.DataFrame], titles: Mapping[str, str]) -> Figure:
+    """Return differences below the headings of their groups, one panel per metric of `titles`.
+
+    Rows have a label, a style, a metric, and the value of the difference with the bounds low and high.
+    """
+    count = sum(1 + rows["label"].nunique() for rows in groups.values())
     drawn = Figure(figsize=(2.9 * len(titles) + 1.2, ROW_INCHES * count + 0.9))
     axes = drawn.subplots(1, len(titles), squeeze=False, sharey=True)[0]
     look = {"va": "center", "fontweight": "bold", "fontsize": 8}
     look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    for axis, (metric, title) in zip(axes, titles.items(), strict=True):
-        _empty_panel(axis, metric, title)
+    panels = dict(zip(titles, axes, strict=True))
+    for metric, axis in panels.items():
+        _empty_panel(axis, metric, titles[metric])
     labels, places = {}, itertools.count()
     for heading, rows in groups.items():
         axes[0].text(0.015, next(places), heading, transform=axes[0].get_yaxis_transform(), **look)
-        for row in rows:
+        for label, here in rows.groupby("label", sort=False):
             place = next(places)
-            labels[place] = row.label
-            for axis, metric in zip(axes, titles, strict=True):
-                if difference := row.differences[metric]:
-                    _draw_difference(axis, place, row.style, difference, METRICS[metric].factor)
+            labels[place] = label
+            for row in here.itertuples():
+                _draw_difference(panels[row.metric], place, row)
     axes[0].set_yticks(list(labels), labels.values())
     axes[0].set_ylim(count - 0.4, -0.9)
     return drawn
@@ -118,8 +87,9 @@ def _empty_panel(axis: Axes, metric: str, title: str) -> None:
     axis.grid(visible=False, axis="y")
 
 
-def _draw_difference(axis: Axes, place: int, style: Style, difference: Difference, factor: float) -> None:
-    low, value, high = (factor * bound for bound in (difference.low, difference.value, difference.high))
-    axis.plot([low, high], [place, place], color=style.color, linewidth=1.3)
-    look = {} if difference.shown else {"markerfacecolor": "white"}
-    axis.plot(value, place, **style.options(linestyle="", **look))
+def _draw_difference(axis: Axes, place: int, row: Any) -> None:
+    """Draw a difference with its interval, open if that has 0 inside."""
+    low, value, high = (METRICS[row.metric].factor * bound for bound in (row.low, row.value, row.high))
+    axis.plot([low, high], [place, place], color=row.style.color, linewidth=1.3)
+    look = {} if low > 0 or high < 0 else {"markerfacecolor": "white"}
+    axis.plot(value, place, **row.style.options(linestyle="", **look))

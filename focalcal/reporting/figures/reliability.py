@@ -1,4 +1,4 @@
-"""Reliability diagrams: before and after each calibrator, and with and without Psi (C21 Fig. 4)."""
+"""Reliability diagrams: of calibrators, while training (M20 Fig. 2), with and without Psi (C21 Fig. 4)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import METHODS, METRICS
-from focalcal.common.intervals import tails
+from focalcal.common.intervals import CONFIDENCE, tails
 from focalcal.reporting.figures.style import (
     BLACK,
+    GREEN,
+    GREY,
     legend_below,
     message_figure,
     method_handle,
@@ -35,6 +39,12 @@ COLUMNS = 3
 
 SIDES = {"without Ψ": "none", "with Ψ": "psi"}
 """What C21's paradigms compare, with the method whose colour and marker it has."""
+SIDE_STYLES = {
+    "before": ("as trained", Style(GREY, "o")),
+    "after": ("recommended", Style(GREEN, "*")),
+}
+EPOCH_COLORS = LinearSegmentedColormap.from_list("epochs", ["#CC8A00", "#C4480A", "#8A1F45", "#3A0A45"])
+EPOCH_MARKERS = "os^Dvp"
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,49 @@ def reliability(sources: Sources) -> Figure:
     return drawn
 
 
+@figure(
+    section="fits",
+    order=2,
+    heading="Before and after the recommended calibrator",
+    caption="Accuracy against confidence on test data, as trained and after the recommended calibrator, one "
+    "diagram per training loss, n seeds pooled. Bands: {level} bootstrap interval over the test samples of "
+    "one run. Numbers: ECE. Bins with fewer than 20 samples per run are left out.",
+    inputs=("runs", "recommended"),
+    settings=("confidence",),
+    scope="dataset and model",
+)
+def before_after(sources: Sources) -> Figure:
+    """Return one diagram per loss."""
+    found: dict[str, list] = {}
+    for run, content in sources.recommended:
+        found.setdefault(run["loss"], []).append(content["recommendation"]["reliability"])
+    if not found:
+        return message_figure("No available run has a recommended calibrator.")
+    return draw_before_after(
+        {loss: found[loss] for loss in sorted(found, key=loss_order)},
+        sources.dataset_model,
+        sources.confidence,
+    )
+
+
+def draw_before_after(
+    found: Mapping[str, Sequence[Mapping[str, Any]]], title: str, confidence: float = CONFIDENCE
+) -> Figure:
+    """Return one diagram per loss, from the `reliability` of the recommendations of its runs."""
+    curves = {
+        loss: [
+            Curve(name, pool([run[side] for run in runs]), style)
+            for side, (name, style) in SIDE_STYLES.items()
+        ]
+        for loss, runs in found.items()
+    }
+    drawn, axes = diagrams_by_loss(curves, title)
+    add_bands(axes, curves.values(), confidence)
+    names = {name: Line2D([], [], **style.options(linestyle="")) for name, style in SIDE_STYLES.values()}
+    legend_below(drawn, names)
+    return drawn
+
+
 def add_bands(
     axes: Iterable[tuple[Axes, Axes]], curves: Iterable[Sequence[Curve]], confidence: float
 ) -> None:
@@ -178,6 +231,42 @@ def diagrams_by_loss(
         upper.set_ylabel("accuracy")
         lower.set_ylabel("samples (%)")
     return drawn, pairs
+
+
+@figure(
+    section="training",
+    order=43,
+    heading="Reliability on training data while training (M20 Fig. 2)",
+    caption="Accuracy against confidence of training samples in some epochs, one diagram per loss, n seeds "
+    "pooled; below it the samples in each bin. Bins with fewer than 20 samples per run are left out. Each "
+    "sample is predicted once per epoch while the weights change, augmented and in training mode; M20 "
+    "evaluates the training set after the epoch.",
+    inputs=("runs", "histories", "records"),
+    scope="dataset and model",
+    when="trained",
+)
+def snapshots(sources: Sources) -> Figure:
+    """Return one diagram per loss with one line per epoch that all runs kept."""
+    runs = [(run["loss"], record["snapshots"]) for run, record in sources.records()]
+    kept = [{snapshot["epoch"] for snapshot in found} for _, found in runs]
+    epochs = sorted(set.intersection(*kept)) if kept else []
+    if not epochs:
+        return message_figure("The recipe keeps no snapshots; its snapshot_epochs say after which epochs.")
+    colors = map(to_hex, EPOCH_COLORS(np.linspace(0, 1, len(epochs))))
+    styles = {
+        epoch: Style(color, EPOCH_MARKERS[number % len(EPOCH_MARKERS)])
+        for number, (epoch, color) in enumerate(zip(epochs, colors, strict=True))
+    }
+    curves: dict[str, list[Curve]] = {}
+    for loss in sorted({loss for loss, _ in runs}, key=loss_order):
+        for epoch, style in styles.items():
+            bins = [s for name, found in runs if name == loss for s in found if s["epoch"] == epoch]
+            curves.setdefault(loss, []).append(Curve(f"epoch {epoch}", pool(bins), style))
+    drawn, _ = diagrams_by_loss(curves, sources.dataset_model)
+    drawn.suptitle(f"{drawn.get_suptitle()}, training data")
+    handles = {f"epoch {epoch}": Line2D([], [], **style.options()) for epoch, style in styles.items()}
+    legend_below(drawn, handles)
+    return drawn
 
 
 @figure(

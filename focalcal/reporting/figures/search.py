@@ -1,4 +1,4 @@
-"""Figures of the search for temperature and gamma: best score and best T by gamma."""
+"""The search for temperature and gamma: the best T at each gamma."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,6 @@ from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.figures.style import (
     legend_below,
     message_figure,
-    method_handles,
-    method_style,
     panels,
     setting_title,
     styles_of_losses,
@@ -24,8 +22,6 @@ from focalcal.training.appearance import GAMMA, Style, loss_label, loss_order
 
 DENSE = 1
 """Most gammas of a grid are at most this."""
-SEARCHED = ("ts", "fts")
-"""Methods whose choices lie on the surface that was searched."""
 
 
 @dataclass(frozen=True)
@@ -64,57 +60,6 @@ def fit_line(gammas: NDArray, temperatures: NDArray) -> tuple[float, float, floa
     slope, intercept = np.polyfit(gammas, temperatures, 1)
     residual, spread = np.var(temperatures - (intercept + slope * gammas)), np.var(temperatures)
     return float(intercept), float(slope), float(1 - residual / spread) if spread > 0 else 1.0
-
-
-@figure(
-    section="fits",
-    order=30,
-    heading="What gamma adds to the search for T",
-    caption="Lowest validation score over T at each searched gamma of the focal map; one panel per training "
-    "loss. Thin lines are seeds, thick ones their mean over n seeds. Markers are the fits: "
-    "temperature scaling has gamma 0, focal temperature scaling takes the lowest point. A flat line means "
-    "that gamma matters little. The axis of gamma is logarithmic above 1.",
-    inputs=("runs", "surfaces"),
-    scope="dataset and model",
-    settings=("criterion",),
-)
-def gamma_profile(sources: Sources) -> Figure:
-    """Return the lowest validation score over T against gamma, one panel per loss."""
-    searches = searches_by_loss(sources)
-    if not searches:
-        return _no_search(sources)
-    metric, styles = METRICS[sources.criterion], styles_of_losses(searches)
-    drawn, axes = panels(len(searches), width=2.7, height=2.2, sharex=True, sharey=True)
-    title = setting_title(sources.dataset_model, (len(s.surfaces) for s in searches.values()))
-    drawn.suptitle(f"{title}, validation {metric.name}")
-    for axis, (loss, search) in zip(axes, searches.items(), strict=True):
-        lowest = metric.factor * search.surfaces.min(axis=2)
-        axis.plot(search.gammas, lowest.T, color=styles[loss].color, linewidth=0.6, alpha=0.6)
-        axis.plot(search.gammas, lowest.mean(axis=0), color=styles[loss].color, linewidth=2)
-        at = search.gammas.tolist().index(0.0) if 0.0 in search.gammas else None
-        selected = {"fts": (search.gammas[lowest.argmin(axis=1)], lowest.min(axis=1))}
-        if at is not None:
-            selected = {"ts": (np.zeros(len(lowest)), lowest[:, at]), **selected}
-        for method, points in selected.items():
-            look = {"linestyle": "", "markeredgecolor": "white", "markeredgewidth": 0.6, "zorder": 3}
-            axis.plot(*points, **method_style(method).options(**look))
-        axis.set_title(loss_label(loss))
-        _gamma_axis(axis, search.gammas)
-    for axis in axes[::3]:
-        axis.set_ylabel(f"validation {metric.inline}")
-    axes[0].set_ylim(bottom=0)
-    legend_below(drawn, method_handles(SEARCHED))
-    return drawn
-
-
-def _gamma_axis(axis: Axes, gammas: NDArray) -> None:
-    """Let the axis of gamma be linear up to 1 and logarithmic above, where a grid has few gammas."""
-    axis.set_xscale("symlog", linthresh=DENSE, linscale=1)
-    ticks = [gamma for gamma in (-0.5, 0, 0.5, 1, 2, 5, 10) if gammas[0] <= gamma <= gammas[-1]]
-    axis.set_xticks(ticks, [f"{gamma:g}".replace("-", MINUS) for gamma in ticks], minor=False)
-    axis.set_xticks([], minor=True)
-    axis.set_xlabel(f"{GAMMA} of the focal map")
-    axis.tick_params(labelbottom=True)
 
 
 @figure(

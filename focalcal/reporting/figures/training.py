@@ -1,5 +1,6 @@
 """What happens while a model is trained, epoch by epoch: scores of each loss, overfitting, errors (M20)."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,6 +13,7 @@ from focalcal.reporting.figures.style import (
     VERMILION,
     message_figure,
     panels,
+    plain_log,
     setting_title,
     styles_of_losses,
 )
@@ -40,6 +42,9 @@ SPLIT_NAMES = {"train": "training data", "val": "validation data", "test": "test
 NOT_TRAINED = "No available run was trained here."
 STEEP_START = 0.1
 """Share of the epochs whose values may lie outside the panel: they would hide how the losses differ later."""
+QUANTILE_COLUMNS = [f"gradient_norm_q{percent:02d}" for percent in (5, 25, 50, 75, 95)]
+SHARES = (10 / 350, 100 / 350, 200 / 350)
+"""M20 shows epochs 10, 100 and 200 of 350: these parts of the training."""
 
 
 @figure(
@@ -116,6 +121,44 @@ def overfitting(sources: Sources) -> Figure:
     return drawn
 
 
+@figure(
+    section="training",
+    order=44,
+    heading="Norms of the last layer's gradients (M20 Fig. 4b-d)",
+    caption="Norm of each training sample's loss gradient with respect to the last layer's weights, in the "
+    "epochs that correspond to M20's epochs 10, 100 and 200 of 350. Points are medians; thick bars span the "
+    "middle half, thin ones the 5 % to 95 % quantiles; means of these quantiles over n seeds. Norms are "
+    "taken as the samples pass during the epoch, while the weights change.",
+    inputs=("runs", "histories"),
+    scope="dataset and model",
+    when="trained",
+)
+def gradient_norms(sources: Sources) -> Figure:
+    """Return quantiles of the gradient norms by loss, one panel per epoch."""
+    runs = read_histories(sources)
+    if runs is None:
+        return message_figure(NOT_TRAINED)
+    measured = runs.dropna(subset=QUANTILE_COLUMNS)
+    if measured.empty:
+        return message_figure("This network has no linear last layer, whose gradients could be measured.")
+    styles = styles_of_losses(measured["loss"])
+    last = measured["epoch"].max()
+    epochs = sorted({max(1, round(share * last)) for share in SHARES})
+    drawn, axes = panels(len(epochs), width=2.7, height=0.8 + 0.24 * len(styles), sharey=True, sharex=True)
+    seeds = measured.groupby(["loss", "epoch"])
+    drawn.suptitle(f"{setting_title(sources.dataset_model, seeds.size())}, training data")
+    means = seeds[QUANTILE_COLUMNS].mean()
+    for axis, epoch in zip(axes, epochs, strict=True):
+        for row, (loss, style) in enumerate(styles.items()):
+            _quantile_bars(axis, row, means.loc[loss, epoch], style.color, style.marker)
+        axis.set(title=f"epoch {epoch} of {last}", xlabel="gradient norm")
+        axis.grid(visible=False, axis="y")
+    axes[0].set_yticks(np.arange(len(styles)), [loss_label(loss) for loss in styles])
+    axes[0].invert_yaxis()
+    plain_log(axes[0], "x")
+    return drawn
+
+
 def read_histories(sources: Sources) -> pd.DataFrame | None:
     """Return the histories of all runs that were trained here with their loss; None if there are none."""
     histories = [history.assign(loss=run["loss"]) for run, history in sources.histories()]
@@ -147,3 +190,11 @@ def epoch_line(axis: Axes, values: pd.Series, style: Style, label: str | None = 
 def _title(sources: Sources, runs: pd.DataFrame, words: str) -> str:
     """Return the title of a figure of histories."""
     return f"{setting_title(sources.dataset_model, runs.groupby(['loss', 'epoch']).size())}, {words}"
+
+
+def _quantile_bars(axis: Axes, row: int, quantiles: pd.Series, color: str, marker: str) -> None:
+    """Draw five quantiles of one loss as a point, a thick and a thin bar."""
+    lowest, low, median, high, highest = quantiles
+    axis.plot([lowest, highest], [row, row], color=color, linewidth=1)
+    axis.plot([low, high], [row, row], color=color, linewidth=4, alpha=0.55, solid_capstyle="butt")
+    axis.plot(median, row, color=color, marker=marker, markeredgecolor="white", markeredgewidth=0.6)

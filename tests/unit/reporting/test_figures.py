@@ -6,11 +6,9 @@ import pandas as pd
 import pytest
 
 from focalcal.reporting.figures import (
-    gradients,
     reliability,
     scores,
     search,
-    snapshots,
     style,
     training,
 )
@@ -167,15 +165,6 @@ def searched(tmp_path):
     return sources_of(tmp_path, runs=runs)
 
 
-def test_the_profile_is_the_lowest_score_over_temperatures(searched):
-    axis = draw(search.gamma_profile, searched).axes[0]
-    mean = next(line for line in axis.lines if line.get_linewidth() == 2)
-    np.testing.assert_allclose(mean.get_xydata(), [[0.0, 10.0], [1.0, 10.0]])
-    chosen = {line.get_marker(): line.get_xydata().tolist() for line in axis.lines}
-    np.testing.assert_allclose(chosen["s"], [[0.0, 10.0]] * 2)
-    np.testing.assert_allclose(chosen["D"], [[0.0, 10.0]] * 2)
-
-
 def test_temperatures_at_the_boundary_are_open_and_in_no_line(searched):
     figure = draw(search.relation, searched)
     (opened,) = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
@@ -251,7 +240,7 @@ def test_overfitting_shows_the_first_loss_on_training_and_held_out_data(tmp_path
 
 def test_gradient_norms_are_quantiles_in_the_papers_epochs(tmp_path):
     runs = [write_trained(tmp_path, run_of("ce", seed), [], epochs=35) for seed in (1, 3)]
-    figure = draw(gradients.gradient_norms, sources_of(tmp_path, runs=runs))
+    figure = draw(training.gradient_norms, sources_of(tmp_path, runs=runs))
     assert list(by_title(figure)) == ["epoch 1 of 35", "epoch 10 of 35", "epoch 20 of 35"]
     whole, half, median = figure.axes[0].lines
     np.testing.assert_allclose(whole.get_xdata(), [2, 10])
@@ -263,7 +252,7 @@ def test_snapshots_have_a_line_for_each_epoch_that_all_runs_kept(tmp_path):
     kept = [{"epoch": 2, **BINS}, {"epoch": 4, **BINS}, {"epoch": 5, **BINS}]
     runs = [write_trained(tmp_path, run_of("ce", seed), kept) for seed in (1, 2)]
     runs.append(write_trained(tmp_path, run_of("focal-2"), kept[:2]))
-    figure = draw(snapshots.snapshots, sources_of(tmp_path, runs=runs))
+    figure = draw(reliability.snapshots, sources_of(tmp_path, runs=runs))
     assert list(by_title(figure)) == ["Cross-entropy", "Focal γ = 2"]  # noqa: RUF001
     assert [text.get_text() for text in figure.legends[0].texts] == ["epoch 2", "epoch 4"]
     # The diagonal, then the epochs.
@@ -276,7 +265,7 @@ def test_snapshots_have_a_line_for_each_epoch_that_all_runs_kept(tmp_path):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (snapshots.snapshots, "keeps no snapshots"),
+        (reliability.snapshots, "keeps no snapshots"),
         (training.training, "No available run was trained here"),
         (reliability.reliability, "No available run has reliability data"),
     ],

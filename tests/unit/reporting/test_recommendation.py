@@ -5,7 +5,7 @@ import pytest
 
 from focalcal import __main__ as command
 from focalcal.calibration import saved
-from focalcal.reporting.figures.before_after import before_after
+from focalcal.reporting.figures.reliability import before_after
 from focalcal.reporting.recommendation import (
     advice_text,
     failure_text,

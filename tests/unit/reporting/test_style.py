@@ -1,12 +1,12 @@
 import pytest
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.reporting.figures import before_after, style
+from focalcal.reporting.figures import reliability, style
 from focalcal.reporting.text import MINUS
 
 
 def test_what_is_recommended_does_not_look_like_one_calibrator():
-    _, recommended = before_after.SIDE_STYLES["after"]
+    _, recommended = reliability.SIDE_STYLES["after"]
     assert recommended not in [style.method_style(method) for method in METHODS]
 
 
