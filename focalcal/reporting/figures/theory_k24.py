@@ -1,4 +1,4 @@
-"""Figures of the theory stage after K24 (Figures 1, 2, 3, 6), and two that go beyond it.
+"""Figures of the theory stage after K24 (Figures 1, 2, 3, 6), and one that goes beyond it.
 
 A published value is drawn as an open diamond or a dotted line beside ours.
 """
@@ -20,7 +20,6 @@ from focalcal.reporting.figures.style import (
     GREY,
     ORANGE,
     PUBLISHED,
-    PURPLE,
     VERMILION,
     gamma_lines,
     panels,
@@ -30,7 +29,6 @@ from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.theory.bounds import critical_gamma, logit_slope, minimising_logit
 from focalcal.theory.checks import binary_rows
-from focalcal.theory.matching import linear_fit
 from focalcal.theory.proper import focal_loss, proper_loss
 from focalcal.theory.psi import binary_logit_map, psi
 
@@ -190,41 +188,6 @@ def sharp_bounds(_sources: Sources) -> Figure:
     text = f"critical γ = {critical_gamma():.6f}\n(proved)"
     right.text(critical_gamma() - 0.25, 1.5, text, ha="right", fontsize=8)
     right.set(xlabel="γ", ylabel="logit at which c(s) is least", title="Where the bound touches")
-    return drawn
-
-
-@figure(
-    section="theory",
-    order=34,
-    heading="Sensitivity to the box of logits (K24 Fig. 6)",
-    caption="Line of 1/T on gamma and largest difference for boxes other than K24's. From a half width of "
-    "3 on, nothing changes.",
-    inputs=("matching",),
-)
-def box_sensitivity(sources: Sources) -> Figure:
-    """Return our own figure: how the line of 1/T on gamma and the largest error depend on the box."""
-    drawn, (left, right) = panels(2)
-    for classes, rows in sources.theory("matching").groupby("classes"):
-        color, marker = CLASS_STYLES.get(classes, (PURPLE, "v"))
-        widths = rows["max_logit"].nunique()
-        shared = rows[rows.groupby("gamma")["max_logit"].transform("nunique") == widths]
-        boxes = dict(iter(shared.groupby("max_logit")))
-        lines = np.array([linear_fit(box["gamma"], box["temperature"]) for box in boxes.values()])
-        errors = [100 * box["max_error"].max() for box in boxes.values()]
-        look = {"color": color, "marker": marker}
-        hollow = {**look, "markerfacecolor": "white", "linestyle": "--"}
-        left.plot(list(boxes), lines[:, 0], label=f"slope, {classes} classes", **look)
-        left.plot(list(boxes), lines[:, 1], label=f"intercept, {classes} classes", **hollow)
-        right.plot(list(boxes), errors, label=f"{classes} classes", **look)
-    for axis in (left, right):
-        axis.axvline(PAPER_BOX, color=GREY, linewidth=0.8, linestyle=":")
-        axis.set_xlabel("half width of the box of logits (K24: 5)")
-        plain_log(axis, "x")
-    left.set(ylabel="coefficient of the line", title="Line of 1/T on γ", ylim=(0.4, 1.25))
-    left.legend(ncols=2, loc="upper center")
-    right.set(ylabel="largest difference (percentage points)", title="Largest difference, γ up to 10")
-    right.set_ylim(0, None)
-    right.legend()
     return drawn
 
 

@@ -1,7 +1,6 @@
 """Fits that stopped at the boundary of what is searched: a better fit may lie beyond."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 
 import pandas as pd
 
@@ -15,19 +14,14 @@ from focalcal.training.appearance import GAMMA, loss_label, loss_order
 
 SYMBOLS = {"temperature": "T", "gamma": GAMMA}
 BOUNDARIES = {"low": "lowest", "high": "highest"}
-FIELDS = (
-    *("dataset", "model", "loss", "loss_name", "method", "method_name", "criterion", "parameter"),
-    *("edge_value", "end", "fits_stopped", "fits_all", "seeds"),
-)
-"""Columns of the CSV."""
 COLUMNS = (
     *DATASET_MODEL,
-    Column("Training loss", "loss_name"),
-    Column("Calibrator", "method_name"),
-    Column("Fitted by", "criterion"),
-    Column("Parameter", "parameter"),
+    Column("Training loss", lambda row: loss_label(row["loss"])),
+    Column("Calibrator", lambda row: METHODS[row["method"]].label),
+    Column("Fitted by", lambda row: criterion_name(row["criterion"])),
+    Column("Parameter", lambda row: SYMBOLS.get(row["parameter"]) or row["parameter"]),
     number_column("edge_value", "Stopped at", format_short),
-    Column("Boundary", "end"),
+    Column("Boundary", lambda row: BOUNDARIES[row["end"]]),
     Column("Fits", lambda row: f"{row['fits_stopped']} of {row['fits_all']}", "fits_stopped"),
     Column("Seeds", "seeds"),
 )
@@ -47,9 +41,7 @@ def bound_hits(sources: Sources) -> Table | None:
     seeds: dict[tuple, list[str]] = defaultdict(list)
     stopped = 0
     for run, fits in sources.fits:
-        for fit in fits:
-            if fit["criterion"] is None:
-                continue
+        for fit in (fit for fit in fits if fit["criterion"] is not None):
             setting = (run["dataset"], run["model"], run["loss"], fit["method"], fit["criterion"])
             searched[setting] += 1
             stopped += bool(fit["boundaries"])
@@ -57,10 +49,16 @@ def bound_hits(sources: Sources) -> Table | None:
                 seeds[(*setting, parameter, boundary, fit["parameters"][parameter])].append(run["seed"])
     if not searched:
         return None
-    rows = [_hit_row(hit, seeds[hit], searched[hit[:5]]) for hit in sorted(seeds, key=_hit_order)]
+    hits = sorted(seeds, key=_hit_order)
+    names = ["dataset", "model", "loss", "method", "criterion", "parameter", "end", "edge_value"]
+    frame = pd.DataFrame(hits, columns=names).assign(
+        fits_stopped=[len(seeds[hit]) for hit in hits],
+        fits_all=[searched[hit[:5]] for hit in hits],
+        seeds=[", ".join(seeds[hit]) for hit in hits],
+    )
     return Table(
         title="Fits with a parameter at the lowest or highest value that was searched",
-        frame=pd.DataFrame(rows, columns=FIELDS),
+        frame=frame,
         columns=COLUMNS,
         group=("dataset", "model"),
         notes=(
@@ -68,16 +66,6 @@ def bound_hits(sources: Sources) -> Table | None:
             "On a grid a better fit may lie beyond: widen the temperatures or gammas of the settings.",
             "TS and FTS by log-loss search far beyond: there, the samples determine no value.",
         ),
-    )
-
-
-def _hit_row(hit: tuple, seeds: Sequence[str], searched: int) -> tuple:
-    """Return the values of FIELDS."""
-    dataset, model, loss, method, criterion, parameter, boundary, value = hit
-    return (
-        *(dataset, model, loss, loss_label(loss), method, METHODS[method].label, criterion_name(criterion)),
-        *(SYMBOLS.get(parameter, parameter), value, BOUNDARIES[boundary]),
-        *(len(seeds), searched, ", ".join(seeds)),
     )
 
 

@@ -64,15 +64,6 @@ def test_the_closest_temperature_is_that_of_the_papers_box(tables, tmp_path):
     assert theory_k24.closest_temperature(Sources(tmp_path, {}, cache=tables), 3, 1.0) == 0.5
 
 
-def test_boxes_are_compared_at_the_gammas_they_share(tables, tmp_path):
-    left, right = theory_k24.box_sensitivity(Sources(tmp_path, {}, cache=tables)).axes
-    slope, intercept = left.lines[:2]
-    np.testing.assert_allclose(slope.get_xydata(), [[2, 1], [5, 1]])
-    np.testing.assert_allclose(intercept.get_ydata(), [1, 1])
-    # The error at gamma 12, which only K24's box has, is left out.
-    np.testing.assert_allclose(right.lines[0].get_ydata(), [2, 2])
-
-
 def test_norms_are_those_of_the_middle_spread_with_their_range(tables, tmp_path):
     tables["linear_model_history"].loc[lambda rows: rows["spread"] == 0.1, "weight_norm"] = np.nan
     _, right = theory_others.m20_fig5(Sources(tmp_path, {}, cache=tables)).axes
