@@ -12,7 +12,7 @@ from focalcal.reporting.records.measurements import LEADING, RUN, SECOND, SETTIN
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.by_size import CLASSES, class_group
 from focalcal.reporting.statistics.effects import HEADLINE, HIGHER, NETWORK
-from focalcal.reporting.tables.columns import interval_text, number_column, scaled_column
+from focalcal.reporting.tables.columns import bounds_column, difference_columns, number_column, scaled_column
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS, format_number
 from focalcal.training.appearance import loss_label
@@ -183,7 +183,6 @@ def fts_by_network(sources: Sources) -> Table | None:
             row |= {f"{metric}_{name}": here.loc[setting, name] for name in names}
             row[f"{metric}_verdict"] = here.loc[setting, "verdict"]
         rows.append(row)
-    interval = f"{sources.level} interval"
     return Table(
         title=f"FTS {MINUS} TS by network, fitted by log-loss",
         frame=pd.DataFrame(rows).sort_values(["origin", "classes", "ts_temperature"], kind="stable"),
@@ -197,14 +196,11 @@ def fts_by_network(sources: Sources) -> Table | None:
             number_column("ts_temperature", "T of TS", "{:.2f}".format),
             number_column("fts_gamma", "Gamma of FTS", lambda value: format_number(value, 2)),
             number_column("fts_temperature", "T of FTS", "{:.2f}".format),
-            scaled_column("nll_estimate", NLL.heading, NLL, signed=True),
-            Column(interval, interval_text(NLL, "nll_low", "nll_high"), "nll_low"),
+            *difference_columns("nll_estimate", "nll_low", NLL.heading, sources.level, NLL),
             number_column("relative", "Of the log-loss", _finer_per_cent),
             Column("Verdict", "verdict"),
-            scaled_column("brier_estimate", BRIER.heading, BRIER, signed=True),
-            Column(interval, interval_text(BRIER, "brier_low", "brier_high"), "brier_low"),
-            scaled_column("ece_estimate", ECE.heading, ECE, signed=True),
-            Column(interval, interval_text(ECE, "ece_low", "ece_high"), "ece_low"),
+            *difference_columns("brier_estimate", "brier_low", BRIER.heading, sources.level, BRIER),
+            *difference_columns("ece_estimate", "ece_low", ECE.heading, sources.level, ECE),
         ),
         group=("origin", "classes"),
         notes=NOTES[1:],
@@ -309,7 +305,7 @@ def _difference_columns(key: str, header: str, interval: str) -> Iterable[Column
     return (
         scaled_column(f"{key}_estimate", header, NLL, signed=True),
         number_column(f"{key}_relative", "Of the log-loss", _finer_per_cent),
-        Column(interval, interval_text(NLL, f"{key}_low", f"{key}_high"), f"{key}_low"),
+        bounds_column(f"{key}_low", interval, NLL),
     )
 
 
