@@ -114,7 +114,7 @@ def _recommend(arguments: argparse.Namespace) -> None:
     }
     samples, classes = imported.logits.val.logits.shape
     print(f"Fitting candidates to {samples} samples of {classes} classes ...", file=sys.stderr)
-    found = recommend(imported.logits, spec)
+    found = recommend(imported.logits, spec, tell=lambda line: print(line, file=sys.stderr))
     source = {"file": arguments.file.name, "checksum": imported.checksum}
     write_record(found.record, output, {"recommendation": found.details, "spec": spec, "source": source})
     figure = output.with_suffix(".png")

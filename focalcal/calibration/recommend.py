@@ -16,7 +16,9 @@ choose nothing.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.calibration.fitting.folds import stratified_folds
 from focalcal.calibration.fitting.objective import Objective
+from focalcal.calibration.methods.affine import one_thread
 from focalcal.calibration.methods.prior import penalised_loss
 from focalcal.calibration.metrics import metric_value
 from focalcal.calibration.run import SavedFit, context_of, why_not_applicable
@@ -67,7 +70,10 @@ class Recommendation:
 
 
 def recommend(
-    logits: RunLogits, spec: Mapping[str, Any], known: Mapping[FitKey, SavedFit] | None = None
+    logits: RunLogits,
+    spec: Mapping[str, Any],
+    known: Mapping[FitKey, SavedFit] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Recommendation:
     """Return the recommended calibrator, fitted to all validation samples, and what led to it.
 
@@ -81,6 +87,8 @@ def recommend(
     known : mapping, optional
         Fits to the whole validation split with the same settings, by method and criterion
         (`run.read_saved_fits`); those by log-loss are neither made nor scored again.
+    tell : callable, optional
+        Is told in one line how each candidate did, as soon as it is known.
 
     Returns
     -------
@@ -113,13 +121,18 @@ def recommend(
     held_out: dict[str, Array] = {}
     fitted: dict[str, Calibrator] = {}
     folds = _folds(whole)
-    for method in methods:
+    for number, method in enumerate(methods, 1):
+        begin = time.monotonic()
         try:
             calibrator = _fit_to_all(method, context, whole, known)
             held_out[method] = _held_out_losses(method, context, whole, folds)
             fitted[method] = calibrator
+            result = f"held-out log-loss {held_out[method].mean():.5f}"
         except FloatingPointError as error:
             skipped.append({"method": method, "reason": f"no fit was found: {error}"})
+            result = "no fit was found"
+        seconds = time.monotonic() - begin
+        tell(f"{number} of {len(methods)}: {METHODS[method].label}: {result}, {seconds:.1f} s")
     names = list(fitted)
     losses = np.array([held_out[name] for name in names])
     sizes = [fitted_size(calibrator) for calibrator in fitted.values()]
@@ -232,10 +245,13 @@ def choose(means: Array, errors: Array, sizes: Sequence[int]) -> int:
 
 
 def _folds(whole: Objective) -> list[tuple[Objective, NDArray[np.bool_]]]:
-    """Return for each fold the objective of the other folds, and which samples it holds out."""
+    """Return for each fold the objective of the other folds, and which samples it holds out.
+
+    Folds are fitted at the same time, each by one thread.
+    """
     fold_of = stratified_folds(whole.labels, min(FOLDS, len(whole.labels)))
     return [
-        (Objective(whole.logits[kept], whole.labels[kept]), ~kept)
+        (Objective(whole.logits[kept], whole.labels[kept], threads=1), ~kept)
         for kept in (fold_of != fold for fold in range(int(fold_of.max()) + 1))
     ]
 
@@ -263,9 +279,15 @@ def _held_out_losses(
 ) -> Array:
     """Return the log-loss of each validation sample (n,) under the fit to the folds that it is not in."""
     losses = np.empty(len(whole.labels))
-    for objective, held in folds:
+
+    def fill(fold: tuple[Objective, NDArray[np.bool_]]) -> None:
+        objective, held = fold
         calibrator = _unfitted(method, context).fit_objective(objective, scored=False)
         losses[held] = _sample_losses(calibrator, whole.logits[held], whole.labels[held])
+
+    # The limit on linear algebra holds for the whole process: no fold may lift it under another.
+    with one_thread(), ThreadPoolExecutor(whole.threads) as pool:
+        list(pool.map(fill, folds))
     return losses
 
 

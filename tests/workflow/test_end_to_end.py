@@ -50,7 +50,7 @@ def test_raw_log_loss_is_what_scikit_learn_says(results, rows, split):
         assert value == pytest.approx(log_loss(arrays[f"{split}_labels"], probs, labels=range(3)), rel=1e-12)
 
 
-def test_fitted_temperature_is_the_best_of_the_grid(results, rows):
+def test_no_temperature_of_a_grid_beats_the_exact_one(results, rows):
     reported = values(rows, method="ts", criterion="nll", split="val", metric="nll")
     for run, value in reported.items():
         arrays = load(results, run)
@@ -59,10 +59,10 @@ def test_fitted_temperature_is_the_best_of_the_grid(results, rows):
             log_loss(arrays["val_labels"], softmax(logits / (tenths / 10), axis=1), labels=range(3))
             for tenths in range(5, 21)
         ]
-        assert value == pytest.approx(min(losses), rel=1e-12)
+        assert value <= min(losses)
 
 
-def test_focal_fit_is_the_best_of_its_grid(results, rows):
+def test_nothing_on_a_grid_beats_the_exact_focal_fit(results, rows):
     reported = values(rows, method="fts", criterion="nll", split="val", metric="nll")
     assert sorted(reported) == RUNS
     for run, value in reported.items():
@@ -77,7 +77,7 @@ def test_focal_fit_is_the_best_of_its_grid(results, rows):
             for gamma in (0.5, 1.0)
             for tenths in range(5, 21)
         ]
-        assert value == pytest.approx(min(losses), rel=1e-9)
+        assert value <= min(losses)
 
 
 def psi_as_printed(probs, gamma):
