@@ -51,7 +51,7 @@ class EnsembleTemperatureScaling(LogLossCalibrator):
         uniform = np.full(len(rows), 1.0 / objective.logits.shape[1])
         weights, evaluations = best_weights(np.column_stack([*np.exp(members), uniform]))
         return Fit(
-            {**scaling.parameters, "weights": weights},
+            {"temperature": scaling.parameters["temperature"], "weights": weights},
             evaluations=scaling.evaluations + evaluations,
             boundaries=scaling.boundaries,
         )

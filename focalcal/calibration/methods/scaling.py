@@ -98,7 +98,11 @@ class _StructuredScaling(AffineCalibrator):
         penalty = structured_penalty(features)
         found = fit_coefficients(features, objective.labels, start, penalty, centre=start)
         return Fit(
-            {**scaling.parameters, "uniform": uniform, "coefficients": found.coefficients},
+            {
+                "temperature": scaling.parameters["temperature"],
+                "uniform": uniform,
+                "coefficients": found.coefficients,
+            },
             evaluations=scaling.evaluations + found.evaluations,
             boundaries=scaling.boundaries,
         )

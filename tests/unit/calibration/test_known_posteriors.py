@@ -62,6 +62,16 @@ def two_temperatures(logits):
     return probs
 
 
+def margin(logits):
+    """Return the posterior of two classes that Platt scaling finds."""
+    return plain((logits[:, 1:] - logits[:, :1]) * [0.0, 0.7] + [0.0, 0.4])
+
+
+def two_slopes(logits):
+    """Return the posterior of two classes that beta calibration finds."""
+    return plain(np.log(plain(logits)) * [0.5, 0.9] + [0.0, 0.3])
+
+
 CONTAINED = {
     plain: "none ts",
     scaled: "ts ts-prior ts-m20 tva fts fts-prior fts-line fts-predicted ets two-ts vs svs svs-cv ms sms "
@@ -73,14 +83,17 @@ CONTAINED = {
     matrix: "ms sms dirichlet",
     mixture: "ets",
     two_temperatures: "two-ts",
+    margin: "platt beta vs svs svs-cv ms sms sms-cv dirichlet fts-vs fts-svs",
+    two_slopes: "beta vs svs svs-cv ms sms dirichlet fts-vs fts-svs",
 }
+BINARY = (margin, two_slopes)
 OTHERS = {"isotonic": "it has no form", "constant": "an adversary", "ts-focal": "it fits another loss"}
 
 
 def divergence(truth, method):
     """Return the mean divergence of fresh predictions from the truth, after a fit to samples of it."""
     generator = np.random.default_rng(0)
-    val, test = generator.normal(0.0, 2.0, (2, SAMPLES, CLASSES))
+    val, test = generator.normal(0.0, 2.0, (2, SAMPLES, 2 if truth in BINARY else CLASSES))
     labels = (truth(val).cumsum(axis=1) < generator.random((SAMPLES, 1))).sum(axis=1)
     criterion = "nll" if METHODS[method].criteria is None else (METHODS[method].criteria or (None,))[0]
     context = Context(criterion, training_gamma=GAMMA)

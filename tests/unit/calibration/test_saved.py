@@ -18,7 +18,7 @@ def fitted(method):
     return calibrator_class(method).from_context(context).fit(LOGITS, LABELS)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if METHODS[name].most_classes != 2])
 def test_every_calibrator_predicts_the_same_bits_after_saving_and_loading(method, tmp_path):
     calibrator = fitted(method)
     saved.save(calibrator, tmp_path / "a.json")
