@@ -1,6 +1,7 @@
 """Is a recommendation safe? Chosen from small draws of validation samples, scored on all test samples.
 
-Run as `python -m bench.recommend [--quick] [FILE ...]`. Each FILE holds logits of one network, with the
+Run as `python -m bench.recommend [--quick] [--without ID ...] [FILE ...]`; `--without` leaves candidates
+out, and comes after the files. Each FILE holds logits of one network, with the
 arrays val_logits, val_labels, test_logits and test_labels, or with logits and labels, of which the first half
 is drawn from and the second half scores; without a FILE, two collections of published networks are used. For
 each number of validation samples the table has the share of draws whose recommendation is worse than the
@@ -8,6 +9,7 @@ network as trained by more than one standard error over test samples, the mean l
 always scaling the temperature, and the largest increase over the network as trained.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -27,7 +29,6 @@ SIZES = (50, 100, 200, 500, 1000, 2000)
 DRAWS, QUICK_DRAWS = 20, 2
 SPEC = {
     "run": {"loss": "", "gamma": None},
-    "methods": list(METHODS),
     "gammas": list(K24_GAMMAS),
     "temperatures": {"start": 0.01, "stop": 5.0, "step": 0.01},
     "bins": 15,
@@ -54,11 +55,12 @@ def published() -> dict[str, RunLogits]:
     }
 
 
-def score(logits: RunLogits, samples: int, draw: int) -> dict[str, float | str]:
+def score(logits: RunLogits, samples: int, draw: int, without: Sequence[str] = ()) -> dict[str, float | str]:
     """Return what is recommended from one draw of validation samples, and its test scores."""
     drawn = np.random.default_rng([draw, samples]).permutation(len(logits.val.labels))[:samples]
     val = Split(logits.val.logits[drawn], logits.val.labels[drawn])
-    details = recommend(RunLogits(val, logits.test), SPEC).details
+    methods = [method for method in METHODS if method not in without]
+    details = recommend(RunLogits(val, logits.test), SPEC | {"methods": methods}).details
     scores = {found["method"]: found["test"] for found in details["candidates"]}
     chosen = scores[details["method"]]
     scaled = TemperatureScaling().fit(val.logits, val.labels).predict_log_proba(logits.test.logits)
@@ -79,6 +81,9 @@ def main() -> None:
     options.add_argument("files", nargs="*", type=Path, metavar="FILE")
     options.add_argument("--draws", type=int, help=f"draws of each size; default: {DRAWS}")
     options.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of validation samples")
+    options.add_argument(
+        "--without", nargs="+", default=[], choices=METHODS, metavar="ID", help="no candidates"
+    )
     arguments = options.parse_args()
     networks = {path.stem: read(path) for path in arguments.files} or published()
     draws = arguments.draws or (QUICK_DRAWS if arguments.quick else DRAWS)
@@ -87,7 +92,7 @@ def main() -> None:
         for samples in arguments.sizes:
             progress(f"{samples} samples, {len(networks)} networks, {draws} draws")
             jobs = [
-                pool.submit(score, logits, samples, draw)
+                pool.submit(score, logits, samples, draw, arguments.without)
                 for draw in range(draws)
                 for logits in networks.values()
             ]

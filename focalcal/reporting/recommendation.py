@@ -45,17 +45,17 @@ def reason_text(found: Mapping[str, Any]) -> str:
 
 
 def _few_text(found: Mapping[str, Any]) -> str:
-    """Return why temperature scaling or nothing is recommended where validation samples are few."""
+    """Return why a calibrator with priors, or nothing, is recommended where validation samples are few."""
     few = (
         f"{count_of(found['samples']['val'], 'validation sample')} cannot tell calibrators apart "
-        f"({ENOUGH_SAMPLES:,} are needed), so only temperature scaling is considered, with a prior that "
-        f"keeps it safe."
+        f"({ENOUGH_SAMPLES:,} are needed), so only calibrators are considered whose priors keep them safe."
     )
     if found["method"] == LEAVE:
-        return f"{few} The samples are not {LEAST_RATIO:.0f} times as probable with it as without."
+        much = f"not {LEAST_RATIO:.0f}"
+        return f"{few} The samples are {much} times as probable after temperature scaling as before."
     large = found["log_ratio"] > math.log(LARGEST_RATIO)
     much = f"more than {LARGEST_RATIO:,.0f}" if large else f"{math.exp(found['log_ratio']):.0f}"
-    return f"{few} The samples are {much} times as probable with it as without."
+    return f"{few} The samples are {much} times as probable after temperature scaling as before."
 
 
 def failure_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> str:

@@ -22,8 +22,8 @@ NOTES = (
         "failed: on them it is worse than the model as trained."
     ),
     (
-        "With fewer than 2,000 validation samples, only temperature scaling with a prior is considered; it "
-        "is recommended if the samples are ten times as probable with it as without."
+        "With fewer than 2,000 validation samples, only calibrators with priors are considered; one is "
+        "recommended if the samples are ten times as probable after temperature scaling as before."
     ),
     (
         "Selection stability: share of bootstrap resamples of the validation samples that lead to the same "

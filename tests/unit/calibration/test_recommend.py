@@ -252,6 +252,18 @@ def test_few_samples_ruin_nothing(samples):
     assert worse <= 1
 
 
+def test_few_samples_get_focal_matrix_scaling_where_they_call_for_a_calibrator():
+    for factor, expected in ((3.0, "fms"), (1.0, "none")):
+        found = recommend(gaussian_logits(factor, samples=300), SPEC | {"methods": ["none", "fms", "svs"]})
+        assert found.record["method"] == expected
+        shares = {candidate["method"]: candidate["share"] for candidate in found.details["candidates"]}
+        assert shares["ts-prior"] == 0.0
+        assert sum(shares.values()) == pytest.approx(1.0)
+        assert {"method": "svs", "reason": "fewer than 2,000 validation samples"} in found.details[
+            "not_applicable"
+        ]
+
+
 def test_few_samples_without_an_error_do_not_make_it_surer():
     logits = 3.0 * np.eye(4)[np.arange(40) % 4] + noisy(40, 4, 0.01)[0]
     right = Split(logits, np.arange(40) % 4)

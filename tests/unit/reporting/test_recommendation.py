@@ -75,9 +75,9 @@ def test_the_summary_has_the_candidates_and_the_code_that_applies_the_file():
 @pytest.mark.parametrize(
     ("method", "log_ratio", "words"),
     [
-        ("ts", 3.4, "The samples are 30 times as probable with it as without."),
-        ("ts", 1e5, "The samples are more than 1,000 times as probable with it as without."),
-        ("none", 2.0, "The samples are not 10 times as probable with it as without."),
+        ("ts", 3.4, "The samples are 30 times as probable after temperature scaling as before."),
+        ("ts", 1e5, "The samples are more than 1,000 times as probable after temperature scaling as before."),
+        ("none", 2.0, "The samples are not 10 times as probable after temperature scaling as before."),
     ],
 )
 def test_few_samples_are_the_reason_that_is_given(method, log_ratio, words):
