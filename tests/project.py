@@ -88,13 +88,7 @@ class Project:
 
     def planned(self, *arguments):
         """Return how many jobs of each rule a dry run would start."""
-        table = self.snakemake("-n", *arguments)
-        jobs = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", table, re.MULTILINE | re.DOTALL)
-        if jobs is None:
-            assert "Nothing to be done" in table, table
-            return {}
-        counts = (line.split() for line in jobs[1].splitlines())
-        return {rule: int(count) for rule, count in counts if not rule.startswith("all")}
+        return planned_jobs(self.snakemake("-n", *arguments))
 
     def configure(self, change):
         """Let a function edit the configuration."""
@@ -114,6 +108,16 @@ class Project:
         shutil.copytree(self.root, target, symlinks=True)
         share_compiled_code(target)
         return Project(target)
+
+
+def planned_jobs(plan):
+    """Return how many jobs of each rule are in what a dry run printed."""
+    jobs = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", plan, re.MULTILINE | re.DOTALL)
+    if jobs is None:
+        assert "Nothing to be done" in plan, plan
+        return {}
+    counts = (line.split() for line in jobs[1].splitlines())
+    return {rule: int(count) for rule, count in counts if not rule.startswith("all")}
 
 
 def copy_sources(target):

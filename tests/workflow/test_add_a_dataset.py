@@ -1,9 +1,8 @@
-"""The blocks of docs/add-a-dataset.md, run on a copy of the project; the report is made once for all."""
+"""The blocks of docs/add-a-dataset.md, run on a copy of the project up to each dataset's table and figure."""
 
 import csv
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,9 +44,8 @@ def follow(text, root):
 
 @pytest.mark.slow
 def test_the_page_works_as_written(project):
-    # As a reader would: in a clone that has run, with the original configuration.
+    # As a reader would: in a clone that has run; it has few calibrators.
     root = project.root
-    shutil.copy(ROOT / "config.yaml", root)
     done = []
     for dataset in follow((ROOT / "docs" / "add-a-dataset.md").read_text("utf-8"), root):
         done.append(dataset)
@@ -70,8 +68,7 @@ def test_the_page_works_as_written(project):
         together["runs"] += own.pop("runs")
         update_config(together, own)
     (root / "together.yaml").write_text(yaml.safe_dump(together), encoding="utf-8")
-    assert "train" not in project.planned("--configfile", "together.yaml")
-    project.snakemake("--configfile", "together.yaml")
-    report = (root / "results" / "report.html").read_text("utf-8")
-    for dataset in done:
-        assert dataset in report
+    planned = project.planned("--configfile", "together.yaml")
+    assert "train" not in planned
+    assert planned["recommend"] == 2 * len(done)
+    assert planned["report"] == 1

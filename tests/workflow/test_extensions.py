@@ -6,17 +6,15 @@ import re
 
 import pytest
 
-from tests.project import ROOT, Project, copy_sources, tiny_recipe
+from tests.project import ROOT, tiny_recipe
 
 BLOCK = re.compile(r"^```(\w+)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILES = {name: text for _, name, text in BLOCK.findall((ROOT / "docs" / "extend.md").read_text("utf-8"))}
 CONFIG = ("--configfile", "own.yaml")
 
 
-def with_the_files_of_the_page(root):
-    """Return a project with the files of the page, a short recipe and no results."""
-    project = Project(root)
-    copy_sources(project.root)
+def with_the_files_of_the_page(project):
+    """Return a project with the files of the page and a short recipe."""
     for name, text in FILES.items():
         path = project.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,9 +26,10 @@ def with_the_files_of_the_page(root):
 
 
 @pytest.fixture(scope="module")
-def extended(tmp_path_factory):
-    """A project with the files of the page, its workflow run once."""
-    project = with_the_files_of_the_page(tmp_path_factory.mktemp("extended") / "project")
+def extended(finished_project, tmp_path_factory):
+    """A finished project with the files of the page, its workflow run again."""
+    project = finished_project.copy(tmp_path_factory.mktemp("extended") / "project")
+    with_the_files_of_the_page(project)
     project.snakemake(*CONFIG)
     return project
 
@@ -95,8 +94,8 @@ def test_a_file_that_nothing_uses_reruns_nothing(extended, tmp_path):
     assert project.planned(*CONFIG) == {}
 
 
-def test_a_mistake_is_refused_before_any_job_in_one_line(tmp_path):
-    project = with_the_files_of_the_page(tmp_path / "wrong")
+def test_a_mistake_is_refused_before_any_job_in_one_line(fresh_project):
+    project = with_the_files_of_the_page(fresh_project)
     (project.root / "extensions" / "models" / "mine.py").write_text("def build(:", encoding="utf-8")
     output = project.snakemake("-n", *CONFIG, expect=2)
     (error,) = [line for line in output.splitlines() if line.startswith("error: ")]

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.project import ROOT
+from tests.project import COMPILED, ROOT, share_compiled_code
 
 SETUP = """
 import numpy as np
@@ -40,6 +40,9 @@ def library(tmp_path_factory):
     options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(folder / "lib")]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, str(clone)], check=True)
     shutil.rmtree(clone)
+    for source in (ROOT / COMPILED).parent.glob("*.py"):  # numba goes by their times
+        shutil.copystat(source, folder / "lib" / source.relative_to(ROOT))
+    share_compiled_code(folder / "lib")
     return folder / "lib"
 
 
