@@ -30,9 +30,10 @@ def without_detours(edges):
     }
 
 
-def test_the_rule_graph_is_that_of_the_default_configuration(tmp_path):
+def test_the_rule_graph_is_that_of_the_default_configuration_and_a_collection(tmp_path):
     project = Project(tmp_path / "clone")
     copy_sources(project.root)
+    project.configure(lambda config: config.update(published=["kull2019-cifar10"]))
     drawn = project.snakemake("--rulegraph", "mermaid-js", "--forceall")
     names = dict(re.findall(r"(id\d+)\[(\w+)\]", drawn))
     rules = {(names[a], names[b]) for a, b in re.findall(r"(id\d+) --> (id\d+)", drawn)}
