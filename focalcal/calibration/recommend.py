@@ -77,7 +77,7 @@ def recommend(
     logits: RunLogits,
     spec: Mapping[str, Any],
     known: Mapping[FitKey, SavedFit] | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], object] = str,
 ) -> Recommendation:
     """Return the recommended calibrator, fitted to all validation samples, and what led to it.
 
