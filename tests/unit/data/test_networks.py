@@ -63,7 +63,7 @@ def test_how_many_networks_there_are():
         "dabah2025-cifar10": 2,
         "dabah2025-cifar100": 2,
         "kull2019-cifar10": 2,
-        "linwei94-cifar10": 2,
+        "mukhoti2020-resnet50": 2,
         "llama31-mmlu": 4,
         "mukhoti2020-cifar10": 8,
         "mukhoti2020-cifar100": 4,
