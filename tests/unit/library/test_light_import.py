@@ -34,9 +34,11 @@ from focalcal.calibration.classifier import CalibratedClassifier
 from focalcal.theory import bounds, matching, psi
 for method, entry in BUILT_IN_METHODS.items():
     needed = {"training_gamma": 1.0} if entry.needs_training_gamma else {}
-    fitted = calibrator_class(method)(**needed).fit(logits, labels)
+    classes = min(3, entry.most_classes or 3)
+    few = logits[:, :classes]
+    fitted = calibrator_class(method)(**needed).fit(few, labels % classes)
     saved.save(fitted, "c.json")
-    assert np.array_equal(saved.load("c.json").predict_proba(logits), fitted.predict_proba(logits)), method
+    assert np.array_equal(saved.load("c.json").predict_proba(few), fitted.predict_proba(few)), method
 model = CalibratedClassifier(RidgeClassifier(), "svs").fit(logits, labels)
 print(metrics.accuracy(model.predict_proba(logits), labels) > 0.4)
 """
