@@ -219,8 +219,12 @@ rule claims:
         surfaces=collect("results/calibration/{run}/surfaces.npz", run=GRID.paths),
         histories=collect("results/runs/{run}/history.csv", run=GRID.trained_paths),
         evidence=[
-            *rules.theory_tables.output,
-            *rules.theory_checks.output,
+            "results/theory/bounds.csv",
+            "results/theory/certificate.json",
+            "results/theory/checks.csv",
+            "results/theory/matching.csv",
+            "results/theory/matching_fits.csv",
+            "results/theory/thresholds.csv",
             "results/tables/recovery_diagnosis.csv",
             "results/tables/recovery_paradigms.csv",
             "results/tables/recovery_posterior.csv",
@@ -265,7 +269,11 @@ rule report:
         runs="results/tables/runs.csv",
         claims=LEDGER,
         evidence=(
-            [*rules.claims.input.evidence, rules.claims.output.checks]
+            [
+                *rules.claims.input.evidence,
+                rules.claims.output.checks,
+                "results/theory/linear_model.csv",
+            ]
             if LEDGER
             else []
         ),
