@@ -252,16 +252,18 @@ def test_few_samples_ruin_nothing(samples):
     assert worse <= 1
 
 
-def test_few_samples_get_focal_matrix_scaling_where_they_call_for_a_calibrator():
-    for factor, expected in ((3.0, "fms"), (1.0, "none")):
-        found = recommend(gaussian_logits(factor, samples=300), SPEC | {"methods": ["none", "fms", "svs"]})
-        assert found.record["method"] == expected
-        shares = {candidate["method"]: candidate["share"] for candidate in found.details["candidates"]}
-        assert shares["ts-prior"] == 0.0
-        assert sum(shares.values()) == pytest.approx(1.0)
-        assert {"method": "svs", "reason": "fewer than 2,000 validation samples"} in found.details[
-            "not_applicable"
-        ]
+@pytest.mark.parametrize(
+    ("samples", "factor", "expected"), [(600, 3.0, "fms"), (300, 3.0, "ts-prior"), (600, 1.0, "none")]
+)
+def test_few_samples_get_a_calibrator_with_priors_where_they_call_for_one(samples, factor, expected):
+    logits = gaussian_logits(factor, samples=samples)
+    found = recommend(logits, SPEC | {"methods": ["none", "fms", "svs"]})
+    assert found.record["method"] == expected
+    reasons = {entry["method"]: entry["reason"] for entry in found.details["not_applicable"]}
+    assert reasons["svs"] == "fewer than 2,000 validation samples"
+    assert reasons.get("fms") == (None if samples >= 500 else "fewer than 500 validation samples")
+    shares = {candidate["method"]: candidate["share"] for candidate in found.details["candidates"]}
+    assert sum(shares.values()) == pytest.approx(1.0)
 
 
 def test_few_samples_without_an_error_do_not_make_it_surer():
