@@ -16,6 +16,7 @@ from focalcal.reporting.statistics.effects import (
     ON_AVERAGE,
     OPEN,
     ORIGINS,
+    SIMULATED,
 )
 from focalcal.reporting.text import count_of, format_number, joined_names
 from focalcal.training.appearance import IN_WORDS
@@ -162,7 +163,8 @@ def _use_answer(contest: Sequence[Row], level: str) -> Answer:
     if others := [row["name"] for row in shown if row is not best]:
         text += f" Also shown to be lower than TS: {joined_names(others)}."
     if shown:
-        short = f"Use {METHODS[best['method']].name}."
+        name = METHODS[best["method"]].name
+        short = f"On these simulated data, {name}." if best["origin"] == SIMULATED else f"Use {name}."
     elif first["method"] == "ts":
         short = "TS is enough."
     else:

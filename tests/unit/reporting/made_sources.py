@@ -80,12 +80,13 @@ def both_ways(*arguments, **names):
     return [first, second | {"difference": -first["difference"], "z": -first["z"]}]
 
 
-def effects_frame(rows, confidence=0.95, imported="yes", published=""):
+def effects_frame(rows, confidence=0.95, imported="yes", published="", simulated=False):
     """Return the effects of comparisons; `published` is one collection for all runs or one of each run."""
     keys = list(dict.fromkeys(tuple(row[key] for key in RUN) for row in rows))
     collections = [published] * len(keys) if isinstance(published, str) else published
     runs = [
-        dict(zip(RUN, key, strict=True)) | {"imported": imported, "published": collection}
+        dict(zip(RUN, key, strict=True))
+        | {"imported": imported, "published": collection, "simulated": simulated}
         for key, collection in zip(keys, collections, strict=True)
     ]
     return effects_of(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), runs, confidence)

@@ -283,6 +283,12 @@ class TestAnswer:
             f"losses of varying {GAMMA} and Brier: fit it by log-loss."
         ) in text
 
+    def test_simulated_data_give_no_advice_for_other_networks(self):
+        rows = both_ways("a", -0.03, 0.01)
+        for simulated, short in ((True, "On these simulated data, "), (False, "Use ")):
+            answers = self.answers(self.card(rows, imported="", simulated=simulated))
+            assert answers["Which calibrator?"][0] == f"{short}focal temperature scaling (FTS)."
+
     def test_a_first_rank_that_chance_can_give_is_no_recommendation(self):
         short, text = self.answers(self.card(both_ways("a", -0.01, 0.01)))["Which calibrator?"]
         assert short == "TS: no calibrator is shown to beat it."
