@@ -140,8 +140,8 @@ METRICS = BUILT_IN_METRICS | {
     for name in extension_names("metrics")
     if name not in BUILT_IN_METRICS
 }
-"""Every metric by its id, in the order of metrics.csv: fractions or nats; an undefined one has no row. Then
-the user's own."""
+"""Every metric by its id, in the order of metrics.csv: fractions or nats, nan where undefined. Then the
+user's own."""
 CRITERIA = tuple(entry.id for entry in METRICS.values() if entry.criterion)
 """What a search can minimise on validation data."""
 

@@ -1,6 +1,5 @@
 """The tidy table of scores, one row per value, that all stages share. Standard library only."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,17 +21,16 @@ COLUMNS = (
 def score_rows(
     run: Mapping[str, Any], fit: Mapping[str, Any], split: str, scores: Mapping[str, float]
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per score of a fit on one split; a score that is NaN has none.
+    """Yield one row per score of a fit on one split; the value of an undefined score is NaN.
 
     `fit` has method, criterion and parameters. Gamma and temperature are None if the method has none.
     """
     for metric, value in scores.items():
-        if not math.isnan(value):
-            yield {
-                **{key: run[key] for key in ("dataset", "model", "loss", "seed")},
-                **{key: fit[key] for key in ("method", "criterion")},
-                **{key: fit["parameters"].get(key) for key in ("gamma", "temperature")},
-                "split": split,
-                "metric": metric,
-                "value": value,
-            }
+        yield {
+            **{key: run[key] for key in ("dataset", "model", "loss", "seed")},
+            **{key: fit[key] for key in ("method", "criterion")},
+            **{key: fit["parameters"].get(key) for key in ("gamma", "temperature")},
+            "split": split,
+            "metric": metric,
+            "value": value,
+        }

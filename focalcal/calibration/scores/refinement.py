@@ -32,6 +32,8 @@ def held_out_scores(logs: NDArray[np.float64], labels: NDArray[np.int64]) -> tup
     `logs` are finite log-probabilities (n, k). Fewer than two samples cannot be recalibrated: they are scored
     as they are.
     """
+    # The largest power of each row is then 1: none overflows, and no sum underflows however large the slope.
+    logs = logs - logs.max(axis=1, keepdims=True)
     slopes = held_out_slopes(logs, labels)
     totals, squares = np.empty(len(labels)), np.empty(len(labels))
     for block in row_blocks(*logs.shape):
@@ -77,8 +79,9 @@ def _improved(slope: float, derivatives: NDArray[np.float64]) -> NDArray[np.floa
     """Return the next slope of Halley's method, in `SLOPES`; log-loss is convex in the slope."""
     first, second, third = derivatives
     second = np.maximum(second, np.finfo(float).tiny)
-    with np.errstate(over="ignore"):
-        step = first / np.maximum(second - first / second * third / 2, second / 2)
+    # An infinite ratio times a third derivative of 0 is NaN, which fmax passes over.
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = first / np.fmax(second - first / second * third / 2, second / 2)
     bounded = np.clip(slope - step, slope / LARGEST_FACTOR, slope * LARGEST_FACTOR)
     return np.clip(bounded, *SLOPES)
 
@@ -91,7 +94,6 @@ def _derivatives(logs: NDArray[np.float64], labels: NDArray[np.int64], slope: fl
     moments = np.empty((3, len(labels)))
     for block in row_blocks(*logs.shape):
         own = logs[block]
-        # The largest log-probability is near 0, so no power overflows and a sum is at least about 1.
         powers = own * slope
         np.exp(powers, out=powers)
         totals = np.einsum("ij->i", powers)

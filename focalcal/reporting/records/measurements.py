@@ -55,16 +55,19 @@ EFFECT_TEXTS = ("question", "scope", *NETWORK_COLUMNS, "classes", *PAIR, "over",
 
 
 def load_metrics(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return metrics.csv as a checked frame: texts as str (an empty criterion is ""), numbers as float."""
+    """Return the defined scores of metrics.csv as a checked frame.
+
+    Texts are str (an empty criterion is ""), numbers float. Undefined scores (nan) are left out.
+    """
     texts = {name: str for name in COLUMNS if name not in {"gamma", "temperature", "value"}}
     with refusing_damage(path):
         frame = pd.read_csv(
             path,
             dtype=texts | dict.fromkeys(("gamma", "temperature", "value"), float),
             keep_default_na=False,
-            na_values={"gamma": [""], "temperature": [""], "value": ["", "nan"]},
+            na_values={"gamma": [""], "temperature": [""], "value": ["nan"]},
         )
-        return check_metrics(frame)
+        return check_metrics(frame).dropna(subset="value")
 
 
 def load_effects(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -96,13 +99,13 @@ def load_comparisons(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def check_metrics(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame. Raise ValueError if a column is missing, a value not finite or a score repeated."""
+    """Return the frame. Raise ValueError if a column is missing, a value infinite or a score repeated."""
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
         raise ValueError(f"metrics lack the columns {', '.join(missing)}; they need {', '.join(COLUMNS)}")
-    wrong = frame[~np.isfinite(frame["value"].to_numpy(dtype=float))]
+    wrong = frame[np.isinf(frame["value"])]
     if len(wrong):
-        raise ValueError(f"metrics hold a value that is not finite: {_first_row(wrong)}")
+        raise ValueError(f"metrics hold an infinite value: {_first_row(wrong)}")
     double = frame[frame.duplicated([*RUN, *SCORE, "split"])]
     if len(double):
         raise ValueError(f"metrics hold the same score twice: {_first_row(double)}")

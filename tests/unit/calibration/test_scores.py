@@ -4,10 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import optimize, stats
 from scipy.special import log_softmax
 
 from focalcal.calibration import metrics
+from focalcal.calibration.catalogue import METRICS
 from focalcal.calibration.scores import refinement
 from focalcal.calibration.scores.predictions import Predictions
 from focalcal.calibration.scores.smooth_error import smooth_calibration_error
@@ -70,6 +73,29 @@ class TestRefinement:
         slopes = refinement.held_out_slopes(log_probs, np.array([0, 1, 2] * 2))
         assert np.all((slopes > 20) & (slopes <= 100))
         assert value("nll_refinement", log_probs, [0, 1, 2] * 2) == pytest.approx(0, abs=1e-6)
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        samples=st.integers(1, 40),
+        classes=st.sampled_from([2, 3, 10, 100, 1000]),
+        spread=st.floats(-6, 8),
+        right=st.sampled_from([0.0, 0.5, 1.0]),
+        seed=st.integers(0, 10**6),
+    )
+    def test_every_score_of_finite_logits_is_finite(self, samples, classes, spread, right, seed):
+        rng = np.random.default_rng(seed)
+        logits = 10.0**spread * rng.normal(size=(samples, classes))
+        others = rng.integers(classes, size=samples)
+        labels = np.where(rng.random(samples) < right, logits.argmax(axis=1), others)
+        log_probs = log_softmax(logits, axis=1)
+        values = {name: value(name, log_probs, labels) for name in METRICS}
+        assert {name for name, found in values.items() if not math.isfinite(found)} <= {"s99_accuracy"}
+        kept = np.maximum(log_probs, -700)
+        scaled = log_softmax(refinement.held_out_slopes(kept, labels)[:, None] * kept, axis=1)
+        expected = -scaled[np.arange(samples), labels].mean()
+        assert values["nll_refinement"] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        expected = ((np.exp(scaled) - np.eye(classes)[labels]) ** 2).sum(axis=1).mean()
+        assert values["brier_refinement"] == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
     def test_probability_zero_of_a_label_is_an_infinite_calibration_error(self):
         probs = np.array([[1.0, 0.0], [0.3, 0.7], [0.6, 0.4], [0.8, 0.2]])

@@ -18,6 +18,7 @@ digits,cnn-small,ce,0,fts,ece,-0.5,1.5,test,ece,0.1
 digits,cnn-small,ce,1,fts,ece,5,2.5,test,ece,0.3
 digits,cnn-small,ce,0,fts,ece,-0.5,1.5,val,ece,0.05
 digits,cnn-small,focal-2,0,other,,,,test,ece,0.5
+digits,cnn-small,focal-2,0,other,,,,test,s99_accuracy,nan
 """
 
 
@@ -28,7 +29,7 @@ def frame(tmp_path):
     return load_metrics(path)
 
 
-def test_load_keeps_texts_as_texts(frame):
+def test_load_keeps_texts_as_texts_and_leaves_out_undefined_scores(frame):
     assert list(frame.columns) == list(COLUMNS)
     assert frame["criterion"].tolist() == ["", "", "ece", "ece", "ece", ""]
     assert frame["seed"].tolist() == ["0", "1", "0", "1", "0", "0"]
@@ -59,8 +60,8 @@ def test_a_missing_column_is_an_error(frame):
     ("content", "reason"),
     [
         (
-            CSV.replace("0.25", "nan"),
-            "a value that is not finite: dataset digits, model cnn-small, loss ce, seed 0, method none",
+            CSV.replace("0.25", "inf"),
+            "an infinite value: dataset digits, model cnn-small, loss ce, seed 0, method none",
         ),
         (CSV + CSV.splitlines()[1], "the same score twice: dataset digits, model cnn-small, loss ce, seed 0"),
     ],
