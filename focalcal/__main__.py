@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import focalcal
 from focalcal.common.errors import UserError, exit_code
 
 
@@ -15,7 +16,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m focalcal", description=__doc__)
+    parser = argparse.ArgumentParser(prog="focalcal", description=__doc__)
+    parser.add_argument("--version", action="version", version=focalcal.__version__)
     commands = parser.add_subparsers(required=True)
     recommend = commands.add_parser(
         "recommend",

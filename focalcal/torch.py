@@ -54,7 +54,7 @@ class CalibratorModule(nn.Module):
     Examples
     --------
     >>> import numpy as np, torch
-    >>> from focalcal.calibration.calibrators import TemperatureScaling
+    >>> from focalcal import TemperatureScaling
     >>> from focalcal.torch import CalibratorModule
     >>> logits, labels = np.array([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]]), np.array([0, 1, 1])
     >>> fitted = TemperatureScaling().fit(logits, labels)

@@ -15,9 +15,10 @@ from focalcal.common.io import write_text
 from tools.reference_pages import DOCS, first_sentence, name_section
 
 PUBLIC = {
-    "focalcal.calibration.calibrators": ("TemperatureScaling", "FocalTemperatureScaling", "Calibrator"),
-    "focalcal.calibration.classifier": ("CalibratedClassifier",),
-    "focalcal.calibration.saved": ("save", "load"),
+    "focalcal": (
+        *("TemperatureScaling", "FocalTemperatureScaling", "calibrator", "Calibrator"),
+        *("CalibratedClassifier", "save", "load"),
+    ),
     "focalcal.calibration.recommend": ("recommend",),
     "focalcal.calibration.metrics": ("nll", "brier", "accuracy", "ece", "mce", "classwise_ece"),
     "focalcal.torch": ("CalibratorModule", "FocalLoss", "make_loss"),
@@ -30,9 +31,9 @@ API_HEAD = """\
 # Library
 
 `pip install .` installs the library with NumPy, SciPy, numba and scikit-learn. `pip install '.[torch]'` adds
-what `focalcal.torch` needs, `pip install '.[recommend]'` what `python -m focalcal recommend` needs. Importing
-`focalcal.calibration.calibrators` loads only NumPy of these; the first fit loads
-numba and, once per machine, compiles for up to a minute.
+what `focalcal.torch` needs, `pip install '.[recommend]'` what the command `focalcal` needs. `import focalcal`
+loads nothing, `from focalcal import TemperatureScaling` only NumPy. The first fit loads numba and, once per
+machine, compiles for up to a minute. Every calibrator of the table below can be imported from `focalcal`.
 
 Logits are arrays (n, k), one column per class; labels are integers 0 to k - 1. [examples](examples) has three
 scripts. `make docs` writes this page.

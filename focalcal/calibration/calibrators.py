@@ -1,6 +1,6 @@
 """Calibrators: `fit(logits, labels)` on validation data, `predict_proba(logits)` on any data.
 
-    from focalcal.calibration.calibrators import FocalTemperatureScaling
+    from focalcal import FocalTemperatureScaling
     fts = FocalTemperatureScaling().fit(val_logits, val_labels)
     probs = fts.predict_proba(test_logits)
 
@@ -33,6 +33,7 @@ from focalcal.calibration.fitting.search import (
 )
 from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
 from focalcal.calibration.scores.predictions import checked_labels
+from focalcal.common.messages import allowed_names
 from focalcal.theory.psi import log_psi
 
 IDENTITY = {"gamma": 0.0, "temperature": 1.0}
@@ -40,10 +41,6 @@ IDENTITY = {"gamma": 0.0, "temperature": 1.0}
 AS_TRAINED = {"method": "none", "criterion": None, "parameters": IDENTITY}
 """Record of the model as it is, which `load_calibrator` restores."""
 SIDES = {"low": "smallest", "high": "largest"}
-
-
-class BoundaryWarning(UserWarning):
-    """A fitted gamma or temperature is at the boundary of what is searched."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ class Calibrator(EstimatorConventions):
     Examples
     --------
     >>> from sklearn.base import clone
-    >>> from focalcal.calibration.calibrators import TemperatureScaling
+    >>> from focalcal import TemperatureScaling
     >>> clone(TemperatureScaling("ece", bins=10)).set_params(bins=20).get_params()
     {'criterion': 'ece', 'temperatures': None, 'bins': 20, 'adaece': 'split'}
     """
@@ -118,13 +115,16 @@ class Calibrator(EstimatorConventions):
     def fit(self, logits: ArrayLike, labels: ArrayLike) -> Self:
         """Return this calibrator, fitted to finite validation logits (n, k) and labels 0..k-1 (n,).
 
-        A gamma or temperature that stops at the boundary of what is searched is a `BoundaryWarning`.
+        A gamma or temperature that stops at the boundary of what is searched is a
+        `sklearn.exceptions.ConvergenceWarning`.
         """
         self.fit_objective(Objective(logits, labels, self.bins, self.adaece))
         for name, side in self.boundaries_.items():
             if name.endswith(("gamma", "temperature")):
+                from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - rarely needed
+
                 found = f"{name} {self.parameters[name]:g} is the {SIDES[side]} that was searched"
-                warnings.warn(f"{found}: a better one may lie beyond", BoundaryWarning, stacklevel=2)
+                warnings.warn(f"{found}: a better one may lie beyond", ConvergenceWarning, stacklevel=2)
         return self
 
     def fit_objective(self, objective: Objective, *, scored: bool = True) -> Self:
@@ -147,6 +147,10 @@ class Calibrator(EstimatorConventions):
     def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
         """Return the logarithms of `predict_proba`, finite also where the probabilities underflow."""
         raise NotImplementedError
+
+    def predict(self, logits: ArrayLike) -> NDArray[np.int64]:
+        """Return the most probable class, 0..k-1, of each sample (n,)."""
+        return self.predict_log_proba(logits).argmax(axis=1)
 
     def score(self, logits: ArrayLike, labels: ArrayLike) -> float:
         """Return the criterion that was minimised, on other logits (n, k) and labels (n,)."""
@@ -183,6 +187,38 @@ class Calibrator(EstimatorConventions):
 def calibrator_class(method: str) -> type[Calibrator]:
     """Return the class of a method of the catalogue."""
     return getattr(importlib.import_module(METHODS[method].module), METHODS[method].class_name)
+
+
+def new_calibrator(method: str, **settings: Any) -> Calibrator:
+    """Return an unfitted calibrator by its id (docs/names.md).
+
+    Parameters
+    ----------
+    method : str
+        Such as "ts", "fts" or "svs"; also the name of one of your own extensions.
+    settings : optional
+        Arguments of its class, such as `criterion`.
+
+    Returns
+    -------
+    Calibrator
+        With `fit(logits, labels)`, `predict`, `predict_proba` and `predict_log_proba`.
+
+    Raises
+    ------
+    ValueError
+        If no calibrator has this id.
+
+    Examples
+    --------
+    >>> import focalcal
+    >>> fitted = focalcal.calibrator("ts").fit([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]], [0, 1, 1])
+    >>> fitted.predict([[1.0, 0.0]])
+    array([0])
+    """
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"calibrator is {method!r}; {allowed_names(method, METHODS)}")
+    return calibrator_class(method)(**settings)
 
 
 def load_calibrator(record: Mapping[str, Any]) -> Calibrator:

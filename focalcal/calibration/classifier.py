@@ -10,8 +10,7 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from focalcal.calibration.calibrators import Calibrator, calibrator_class
-from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.calibrators import Calibrator, new_calibrator
 from focalcal.calibration.methods.affine import LOWEST_LOG
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from focalcal.calibration.classifier import CalibratedClassifier
+    >>> from focalcal import CalibratedClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CalibratedClassifier(GaussianNB(), calibrator="ts").fit(X, y)
     >>> model.predict_proba(X[:1]).round(3)
@@ -126,13 +125,7 @@ def _score_method(estimator: BaseEstimator) -> str:
 
 
 def _unfitted_calibrator(calibrator: str | Calibrator) -> Calibrator:
-    if isinstance(calibrator, Calibrator):
-        return clone(calibrator)
-    if calibrator not in METHODS:
-        raise ValueError(
-            f"calibrator is {calibrator!r}; expected a Calibrator or one of {', '.join(METHODS)}"
-        )
-    return calibrator_class(calibrator)()
+    return clone(calibrator) if isinstance(calibrator, Calibrator) else new_calibrator(calibrator)
 
 
 def _check_class_sizes(y: NDArray, cv: Any) -> None:

@@ -1,9 +1,9 @@
 """Fitted calibrators as JSON files that people can read and that restore every bit.
 
-    from focalcal.calibration import saved
+    from focalcal import load, save
 
-    saved.save(calibrator, "calibrator.json")
-    probabilities = saved.load("calibrator.json").predict_proba(logits)
+    save(calibrator, "calibrator.json")
+    probabilities = load("calibrator.json").predict_proba(logits)
 
 The file holds `format`, `version` and `calibrator`, the record of `Calibrator.to_record`; a recommendation
 adds what led to it. Numbers are written with the digits that determine a float64.
@@ -45,7 +45,7 @@ def save(calibrator: Calibrator, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from focalcal.calibration.calibrators import TemperatureScaling
+    >>> from focalcal import TemperatureScaling, load, save
     >>> fitted = TemperatureScaling().fit([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]], [0, 1, 1])
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "calibrator.json"
     >>> save(fitted, path)
@@ -77,7 +77,7 @@ def load(path: str | os.PathLike[str]) -> Calibrator:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from focalcal.calibration.calibrators import TemperatureScaling
+    >>> from focalcal import TemperatureScaling, load, save
     >>> fitted = TemperatureScaling().fit([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]], [0, 1, 1])
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "calibrator.json"
     >>> save(fitted, path)
@@ -90,7 +90,7 @@ def load(path: str | os.PathLike[str]) -> Calibrator:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UserError(
             f'{os.fspath(path)} is not a saved calibrator; allowed: a file with the key "format" and the '
-            f"value {FORMAT!r}; write it with focalcal.calibration.saved.save"
+            f"value {FORMAT!r}; write it with focalcal.save"
         )
     if content.get("version") != VERSION:
         raise UserError(

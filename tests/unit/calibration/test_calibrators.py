@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from focalcal.calibration.calibrators import (
-    BoundaryWarning,
     Context,
     FocalLossTemperature,
     FocalLossTemperatureThenRecovery,
@@ -180,7 +180,7 @@ def test_extreme_data_fit_without_nan(name):
 
 def test_all_right_data_stop_at_the_smallest_temperature_and_report_it():
     logits, labels = SETS["all right"]
-    with pytest.warns(BoundaryWarning, match="^temperature .* is the smallest that was searched: a better"):
+    with pytest.warns(ConvergenceWarning, match="^temperature .* is the smallest that was searched"):
         ts = TemperatureScaling().fit(logits, labels)
     assert (ts.temperature_, ts.boundaries_) == (temperature_range(logits)[0], {"temperature": "low"})
     ts = TemperatureScaling("nll", temperatures=[0.01, 5.0]).fit(logits, labels)

@@ -113,7 +113,11 @@ def test_a_search_over_calibrators_works():
 @pytest.mark.parametrize(
     ("model", "labels", "message"),
     [
-        (CalibratedClassifier(GaussianNB(), "plat"), Y, "calibrator is 'plat'; expected a Calibrator or one"),
+        (
+            CalibratedClassifier(GaussianNB(), "plat"),
+            Y,
+            "calibrator is 'plat'; .*did you mean 'platt'",
+        ),
         (CalibratedClassifier(GaussianNB(), cv=60), Y, r"the class .* has 50 samples; expected 60 or more"),
         (CalibratedClassifier(GaussianNB()), Y * 0, r"y has 1 class, \[0\]; expected 2 or more"),
         (CalibratedClassifier(GaussianNB(), cv="prefit"), Y, "This GaussianNB instance is not fitted yet"),

@@ -1,9 +1,13 @@
 """The library needs little: NumPy to import and to predict, its few dependencies to fit."""
 
 import json
+import re
 import subprocess
 import sys
 
+import pytest
+
+from focalcal.calibration.catalogue import BUILT_IN_METHODS
 from tests.project import ROOT
 
 NOT_NEEDED = (
@@ -42,6 +46,20 @@ for method, entry in BUILT_IN_METHODS.items():
 model = CalibratedClassifier(RidgeClassifier(), "svs").fit(logits, labels)
 print(metrics.accuracy(model.predict_proba(logits), labels) > 0.4)
 """
+TOP = """
+before = sorted(sys.modules)
+import focalcal
+loaded = sorted(set(sys.modules) - set(before))
+version = focalcal.__version__
+from focalcal import CalibratedClassifier, FocalTemperatureScaling, TemperatureScaling, load, save
+save(focalcal.calibrator("ts").fit(logits, labels), "c.json")
+assert isinstance(load("c.json"), TemperatureScaling)
+assert set(focalcal.__all__) <= set(dir(focalcal))
+names = {}
+exec("from focalcal import *", names)
+assert names.keys() >= set(focalcal.__all__)
+print(json.dumps([loaded, version, focalcal.__all__]))
+"""
 FIRST_USE = """
 from focalcal.calibration.calibrators import TemperatureScaling
 from focalcal.calibration import saved
@@ -58,6 +76,20 @@ def run(code, argument, folder):
 
 def test_every_calibrator_works_without_the_packages_of_the_workflow(tmp_path):
     assert run(EVERYTHING, json.dumps(NOT_NEEDED), tmp_path) == "True\n"
+
+
+def test_public_names_are_at_the_top_and_load_nothing_before_they_are_used(tmp_path):
+    loaded, version, names = json.loads(run(TOP, "", tmp_path))
+    assert loaded == ["focalcal"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    classes = {method.class_name for method in BUILT_IN_METHODS.values()}
+    assert set(names) == classes | {"Calibrator", "CalibratedClassifier", "calibrator", "load", "save"}
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(ImportError, match="cannot import name 'PlattScalling'"):
+        from focalcal import PlattScalling  # noqa: F401, PLC0415
+    assert (ROOT / "focalcal" / "py.typed").is_file()
 
 
 def test_a_saved_calibrator_loads_and_predicts_with_numpy_alone(tmp_path):

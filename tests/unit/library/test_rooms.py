@@ -34,5 +34,5 @@ def test_a_room_imports_only_what_the_table_allows():
 
 
 def test_importing_a_room_runs_nothing():
-    for path in (ROOT / "focalcal").rglob("__init__.py"):
+    for path in (ROOT / "focalcal").glob("*/**/__init__.py"):
         assert path.read_text("utf-8") == "", path

@@ -1,10 +1,10 @@
 """What is generated or stated twice in documents agrees with its source."""
 
 import re
-import tomllib
 
 import yaml
 
+import focalcal
 from tests.project import ROOT
 from tools import api_page, findings, reference_pages
 
@@ -23,7 +23,7 @@ def test_the_committed_pages_are_those_that_make_docs_writes(tmp_path):
 
 
 def test_the_latest_release_notes_are_those_of_the_version():
-    version = tomllib.loads(text("pyproject.toml"))["project"]["version"]
+    version = focalcal.__version__
     heading = r"^## (\d+\.\d+\.\d+), (?:\d{4}-\d\d-\d\d|unreleased)$"
     versions = re.findall(heading, text("CHANGELOG.md"), re.MULTILINE)
     assert versions[0] == version
