@@ -63,6 +63,14 @@ class Method:
         """Return the name for sentences."""
         return self.full_label or self.label
 
+    @property
+    def compared(self) -> bool:
+        """Return whether its scores are compared with those of others, sample by sample.
+
+        Beside what is shown, these are the calibrators that a recommendation may name.
+        """
+        return self.shown or (self.recommendable and self.criteria == ("nll",))
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -73,7 +73,7 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
             except NoMinimumError as error:
                 skipped.append({"method": method, "reason": f"no fit was found: {error}"})
                 continue
-            scores, reduced[method, criterion] = evaluator.evaluate(calibrator, METHODS[method].shown)
+            scores, reduced[method, criterion] = evaluator.evaluate(calibrator, METHODS[method].compared)
             for split, values in scores.items():
                 rows.extend(score_rows(run, fit, split, values))
             if fit["validation_score"] is None:
@@ -86,7 +86,7 @@ def calibrate(logits: RunLogits, spec: Mapping[str, Any]) -> Calibration:
     diagnostics = {
         "run": dict(run),
         "bins": context.bins,
-        **diagnose(reduced, evaluator.as_trained.losses, spec["resamples"]),
+        **diagnose(reduced, evaluator.as_trained.losses, context.bins, spec["resamples"]),
     }
     return Calibration(rows, record, surfaces, diagnostics)
 
@@ -180,7 +180,7 @@ class _Evaluator:
         self._splits = vars(logits)
         self._context = context
         self._of_focal_maps: dict[tuple[float, float, bool], Evaluation] = {}
-        _, self.as_trained = self.evaluate(load_calibrator(AS_TRAINED), METHODS["none"].shown)
+        _, self.as_trained = self.evaluate(load_calibrator(AS_TRAINED), compared=True)
 
     def evaluate(self, calibrator: Calibrator, compared: bool) -> Evaluation:
         """Return every metric of the catalogue by split, NaN where undefined, and reduced test predictions.

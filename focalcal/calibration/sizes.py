@@ -91,7 +91,8 @@ def scores_by_size(logits: RunLogits, spec: Mapping[str, Any]) -> SizeScores:
         summands = score_summands(predictions, context.bins)
         means = np.vstack([summands.mean(axis=0), (summands.T @ weights).T])
         found = [calibrator.parameters.get(name, np.nan) for name in FITTED]
-        return np.array([np.nan if np.ndim(value) else value for value in found]), metrics_of_means(means)
+        parameters = np.array([np.nan if np.ndim(value) else value for value in found])
+        return parameters, metrics_of_means(means, context.bins)
 
     for m, method in enumerate(spec["methods"]):
         if reason := why_not_applicable(method, spec["run"], val.logits.shape[1]):

@@ -12,7 +12,7 @@ from scipy import sparse
 from focalcal.calibration.scores.binning import reliability_bins
 from focalcal.calibration.scores.predictions import Predictions
 from focalcal.calibration.scores.resampling import (
-    COMPARED_METRICS,
+    ALL_COMPARED,
     Resampled,
     compare_resampled,
     compared_scores,
@@ -44,11 +44,12 @@ def reduce_predictions(predictions: Predictions, bins: int, *, compared: bool) -
     """Return what is kept of test predictions; with `compared`, also what the bootstrap needs."""
     losses = -predictions.label_logs
     reliability = reliability_bins(predictions.confidence, predictions.correct, bins)
-    return ReducedPredictions(losses, reliability, score_summands(predictions, bins) if compared else None)
+    summands = score_summands(predictions, bins, equal_mass=True) if compared else None
+    return ReducedPredictions(losses, reliability, summands)
 
 
 def diagnose(
-    fits: Mapping[FitKey, ReducedPredictions], as_trained: NDArray[np.float64], resamples: int
+    fits: Mapping[FitKey, ReducedPredictions], as_trained: NDArray[np.float64], bins: int, resamples: int
 ) -> dict[str, Any]:
     """Return the diagnostics of fits on the test samples that they share, JSON-ready.
 
@@ -59,7 +60,7 @@ def diagnose(
     """
     summands = {key: fit.score_summands for key, fit in fits.items() if fit.score_summands is not None}
     means = resample_means(list(summands.values()), resamples)
-    scores = {key: compared_scores(found) for key, found in zip(summands, means, strict=True)}
+    scores = {key: compared_scores(found, bins) for key, found in zip(summands, means, strict=True)}
     described = []
     for (method, criterion), fit in fits.items():
         change, interval = mean_change(fit.losses, as_trained)
@@ -79,7 +80,7 @@ def _comparisons(scores: Mapping[FitKey, Resampled]) -> list[dict[str, Any]]:
     for (against, criterion), (method, own) in product(scores, scores):
         if against not in AGAINST or method == against or own not in (criterion, None):
             continue
-        for column, metric in enumerate(COMPARED_METRICS):
+        for column, metric in enumerate(ALL_COMPARED):
             first, second = scores[method, own][column], scores[against, criterion][column]
             found = compare_resampled(first, second)
             numbers: dict[str, Any] = {

@@ -125,6 +125,12 @@ class Predictions:
             )
         return self._class_bins[bins]
 
+    def mass_index(self, bins: int) -> NDArray[np.int64]:
+        """Return the number of each confidence's bin of equal mass, variant "split" (n,)."""
+        index = np.empty(len(self.labels), dtype=np.int64)
+        index[self.order] = np.repeat(np.arange(bins), split_sizes(len(self.labels), bins))
+        return index
+
     def mass_bins(self, bins: int) -> Binned:
         """Return the confidences in bins of equal mass, variant "split"."""
         sizes = split_sizes(len(self.labels), bins)

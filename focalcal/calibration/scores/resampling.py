@@ -13,6 +13,8 @@ from focalcal.common.intervals import NORMAL_HALF_WIDTH, Interval
 
 COMPARED_METRICS = ("nll", "brier", "ece")
 """Scores of paired comparisons, proper scores first."""
+ALL_COMPARED = (*COMPARED_METRICS, "adaece")
+"""Those of fits to whole validation splits, which may be fitted by the last one."""
 CHUNK = 64
 """Resamples whose weights are in memory at the same time."""
 
@@ -61,22 +63,25 @@ def resample_means(columns: Sequence[sparse.csc_array], resamples: int) -> list[
     ]
 
 
-def score_summands(predictions: Predictions, bins: int) -> sparse.csc_array:
+def score_summands(predictions: Predictions, bins: int, *, equal_mass: bool = False) -> sparse.csc_array:
     """Return each sample's log-loss, Brier score and, in the column of its bin, gap, (n, 2 + bins).
 
-    The `COMPARED_METRICS` are functions of their means: the ECE is the sum of the bins' absolute means.
+    The `COMPARED_METRICS` are functions of their means: the ECE is the sum of the bins' absolute means. With
+    `equal_mass`, the gaps follow in the columns of bins of equal mass ("split"), (n, 2 + 2 bins), for
+    `ALL_COMPARED`. Resamples keep these bins: their masses are then equal on average.
     """
     confidence, correct = predictions.confidence, predictions.correct
     label_probs = predictions.probs[predictions.rows, predictions.labels]
     brier = np.einsum("ij,ij->i", predictions.probs, predictions.probs) - 2 * label_probs + 1
-    gaps = _spread(width_index(confidence, bins), confidence - correct, bins)
+    indices = [width_index(confidence, bins), *([predictions.mass_index(bins)] if equal_mass else [])]
+    gaps = [_spread(index, confidence - correct, bins) for index in indices]
     losses = sparse.csc_array(np.column_stack([-predictions.label_logs, brier]))
-    return sparse.hstack([losses, gaps], format="csc")
+    return sparse.hstack([losses, *gaps], format="csc")
 
 
-def compared_scores(means: Resampled) -> Resampled:
-    """Return the `COMPARED_METRICS`, (3,), given the means of `score_summands`."""
-    return Resampled(metrics_of_means(means.value), metrics_of_means(means.draws))
+def compared_scores(means: Resampled, bins: int) -> Resampled:
+    """Return the `ALL_COMPARED` scores, (4,), given the means of `score_summands` with `equal_mass`."""
+    return Resampled(metrics_of_means(means.value, bins), metrics_of_means(means.draws, bins))
 
 
 def compare_resampled(first: Resampled, second: Resampled) -> SampleComparison:
@@ -105,7 +110,7 @@ def _spread(index: NDArray[np.int64], values: NDArray, bins: int) -> sparse.csc_
     return sparse.csc_array((values.astype(np.float64), (rows, index)), shape=(len(index), bins))
 
 
-def metrics_of_means(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the `COMPARED_METRICS`, (..., 3), from means of the summands, (..., 2 + bins)."""
-    eces = np.abs(means[..., 2:]).sum(axis=-1, keepdims=True)
-    return np.concatenate([means[..., :2], eces], axis=-1)
+def metrics_of_means(means: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+    """Return two losses and one error for each set of bins from means of the summands."""
+    gaps = means[..., 2:].reshape(*means.shape[:-1], -1, bins)
+    return np.concatenate([means[..., :2], np.abs(gaps).sum(axis=-1)], axis=-1)

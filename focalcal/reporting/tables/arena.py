@@ -249,7 +249,7 @@ def _hidden(metrics: pd.DataFrame) -> list[str]:
     names = [
         method.label
         for method in METHODS.values()
-        if method.id in fitted and not method.shown and not method.needs_training_gamma
+        if method.id in fitted and not method.compared and not method.needs_training_gamma
     ]
     if not names:
         return []

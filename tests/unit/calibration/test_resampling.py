@@ -73,14 +73,21 @@ def test_scores_are_the_metrics():
     rng = np.random.default_rng(2)
     probs = rng.dirichlet([1, 2, 3], size=200)
     predictions = Predictions(probs, rng.integers(0, 3, 200))
-    (means,) = resampling.resample_means([resampling.score_summands(predictions, 15)], 3)
-    found = resampling.compared_scores(means)
-    expected = [metric_value(name, predictions, 15, "split") for name in resampling.COMPARED_METRICS]
+    summands = resampling.score_summands(predictions, 15, equal_mass=True)
+    (means,) = resampling.resample_means([summands], 3)
+    found = resampling.compared_scores(means, 15)
+    expected = [metric_value(name, predictions, 15, "split") for name in resampling.ALL_COMPARED]
     assert found.value == pytest.approx(expected, rel=1e-12)
     rows = np.random.default_rng(0).integers(200, size=200)
     again = Predictions(probs[rows], predictions.labels[rows])
     expected = [metric_value(name, again, 15, "split") for name in resampling.COMPARED_METRICS]
-    assert found.draws[0] == pytest.approx(expected, rel=1e-12)
+    assert found.draws[0, :3] == pytest.approx(expected, rel=1e-12)
+    # A resample keeps the bins of equal mass, so that their masses vary.
+    order = np.argsort(predictions.confidence)
+    gaps = predictions.confidence - predictions.correct
+    count = np.bincount(rows, minlength=200)
+    of_bins = [np.sum(count[part] * gaps[part]) for part in np.array_split(order, 15)]
+    assert found.draws[0, 3] == pytest.approx(np.abs(of_bins).sum() / 200, rel=1e-12)
 
 
 def test_the_same_scores_never_differ():
