@@ -19,6 +19,7 @@ _HOMES = {
     "CalibratedClassifier": "calibration.classifier.CalibratedClassifier",
     "calibrator": "calibration.calibrators.new_calibrator",
     "load": "calibration.saved.load",
+    "recommend": "reporting.advice.recommend",
     "save": "calibration.saved.save",
 }
 """What public names stand for. The calibrators beside them are those of `calibration.catalogue`."""

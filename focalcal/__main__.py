@@ -1,6 +1,7 @@
 """Commands without a workflow: `recommend` a calibrator for a file of logits, `verify` a results folder."""
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +29,8 @@ def _parser() -> argparse.ArgumentParser:
     recommend.add_argument(
         "file",
         type=Path,
-        help="val_logits, val_labels, test_logits, test_labels: .npz, .safetensors, .csv, .parquet",
+        help="logits and labels that the model was not trained on, as one split (logits, labels) or two "
+        "(val_logits, val_labels, test_logits, test_labels): .npz, .safetensors, .csv, .parquet",
     )
     recommend.add_argument(
         "--output", type=Path, help="JSON to write, with a PNG beside it; default: my_logits.recommended.json"
@@ -45,6 +47,13 @@ def _parser() -> argparse.ArgumentParser:
         default="logits",
         help="what the file holds; default: logits",
     )
+    recommend.add_argument(
+        "--split",
+        type=_share,
+        metavar="SHARE",
+        help="share of the samples of a file with one split that chooses, as 0.5; the rest measures the "
+        "result. By default all choose, and every number is cross-validated",
+    )
     recommend.set_defaults(command=_recommend)
     verify = commands.add_parser(
         "verify",
@@ -55,6 +64,17 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("results", nargs="?", type=Path, default=Path("results"), help="default: results")
     verify.set_defaults(command=_verify)
     return parser
+
+
+def _share(text: str) -> float:
+    """Return a number above 0 and below 1."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: above 0 and below 1, as 0.5")
+    return share
 
 
 def _verify(arguments: argparse.Namespace) -> None:
@@ -77,58 +97,37 @@ def _verify(arguments: argparse.Namespace) -> None:
 def _recommend(arguments: argparse.Namespace) -> None:
     """Print the recommendation for a file and write the calibrator and its figure."""
     # Imported here, so that --help and mistakes in arguments are quick.
-    from focalcal.calibration.catalogue import METHODS  # noqa: PLC0415
-    from focalcal.common.messages import unknown_name  # noqa: PLC0415
-    from focalcal.training.catalogue import training_gamma  # noqa: PLC0415
-
     output = arguments.output or arguments.file.with_suffix(".recommended.json")
     _check_output(output)
-    if arguments.loss:
-        _check_loss(arguments.loss)
-    methods = arguments.methods or list(METHODS)
-    for method in methods:
-        if method not in METHODS:
-            raise unknown_name("--methods", method, METHODS)
+    from focalcal.reporting.advice import default_spec, recommend_splits  # noqa: PLC0415
+    from focalcal.reporting.recommendation import USAGE  # noqa: PLC0415
+
     try:
-        from focalcal.calibration.files.imports import import_logits  # noqa: PLC0415
-        from focalcal.reporting.figures.reliability import draw_before_after  # noqa: PLC0415
+        spec = default_spec(arguments.methods, arguments.loss)
+    except UserError as error:
+        raise UserError(f"--{error}") from None
+    try:
+        from focalcal.calibration.files.imports import read_splits  # noqa: PLC0415
         from focalcal.reporting.figures.style import house_style, write_figure  # noqa: PLC0415
     except ImportError as error:
         raise UserError(
             f"this command needs the package {error.name!r}; install what it needs with: "
             f"pip install '.[recommend]' in the clone"
         ) from None
-    from focalcal.calibration.fitting.search import K24_GAMMAS  # noqa: PLC0415
-    from focalcal.calibration.recommend import recommend  # noqa: PLC0415
-    from focalcal.calibration.saved import write_record  # noqa: PLC0415
-    from focalcal.reporting.recommendation import failure_text, summary_text, use_text  # noqa: PLC0415
 
-    imported = import_logits(arguments.file, arguments.kind)
-    for warning in imported.warnings:
+    read = read_splits(arguments.file, arguments.kind, share=arguments.split)
+    for warning in read.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    spec = {
-        "run": {"loss": arguments.loss, "gamma": training_gamma(arguments.loss)},
-        "methods": methods,
-        "gammas": list(K24_GAMMAS),
-        "temperatures": {"start": 0.01, "stop": 5.0, "step": 0.01},
-        "bins": 15,
-        "adaece": "split",
-    }
-    samples, classes = imported.logits.val.logits.shape
-    print(f"Fitting candidates to {samples} samples of {classes} classes ...", file=sys.stderr)
-    found = recommend(imported.logits, spec, tell=lambda line: print(line, file=sys.stderr))
-    source = {"file": arguments.file.name, "checksum": imported.checksum}
-    write_record(found.record, output, {"recommendation": found.details, "spec": spec, "source": source})
+    found = recommend_splits(read.splits, spec, lambda line: print(line, file=sys.stderr))
+    found.write(output, {"file": arguments.file.name, "checksum": read.checksum})
     figure = output.with_suffix(".png")
     with house_style():
-        drawn = draw_before_after({use_text(found.details["method"]): [found.details["reliability"]]}, "")
-        drawn.suptitle(arguments.file.stem)
-        write_figure(drawn, [figure])
-    summary = summary_text(found.details, str(output))
-    if failure_text(found.details) and sys.stdout.isatty():
+        write_figure(found.plot(arguments.file.stem), [figure])
+    summary = repr(found)
+    if found.failure and sys.stdout.isatty():
         headline, rest = summary.split("\n", 1)
         summary = f"\033[31m{headline}\033[0m\n{rest}"
-    print(f"{summary}\nWritten: {output}, {figure}")
+    print(f"{summary}\n{USAGE.format(path=str(output))}\nWritten: {output}, {figure}")
 
 
 def _check_output(path: Path) -> None:
@@ -137,18 +136,6 @@ def _check_output(path: Path) -> None:
         raise UserError(
             f"--output is {str(path)!r}; allowed: the name of a file that ends with .json; add it"
         )
-
-
-def _check_loss(loss_id: str) -> None:
-    """Raise a UserError unless the loss has a known gamma or is known to have none."""
-    from focalcal.common.messages import error_prefix  # noqa: PLC0415
-    from focalcal.training.catalogue import parse_loss  # noqa: PLC0415
-
-    with error_prefix("--loss"):
-        try:
-            parse_loss(loss_id)
-        except UserError as error:
-            raise UserError(f"{error}; leave --loss out for any other") from None
 
 
 if __name__ == "__main__":

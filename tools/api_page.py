@@ -17,9 +17,9 @@ from tools.reference_pages import DOCS, first_sentence, name_section
 PUBLIC = {
     "focalcal": (
         *("TemperatureScaling", "FocalTemperatureScaling", "calibrator", "Calibrator"),
-        *("CalibratedClassifier", "save", "load"),
+        *("CalibratedClassifier", "recommend", "save", "load"),
     ),
-    "focalcal.calibration.recommend": ("recommend",),
+    "focalcal.reporting.advice": ("Recommendation",),
     "focalcal.calibration.metrics": ("nll", "brier", "accuracy", "ece", "mce", "classwise_ece"),
     "focalcal.torch": ("CalibratorModule", "FocalLoss", "make_loss"),
     "focalcal.theory.psi": ("psi", "log_psi", "psi_inverse", "binary_logit_map"),

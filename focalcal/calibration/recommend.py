@@ -13,7 +13,7 @@ bounded. Where the samples are `LEAST_RATIO` times as probable after temperature
 before, `SAFE` is recommended, or `FOR_FEW` if it is among the methods and the samples suffice for it.
 
 The recommended calibrator is the one fitted to the whole validation split. Test samples score the result and
-choose nothing.
+choose nothing. Where there are none, the result is scored by cross-validation too.
 """
 
 import math
@@ -54,12 +54,12 @@ parameters. With 50 samples it raised the log-loss of one network by 0.2 nats.""
 LEAST_RATIO = 10.0
 """How many times as probable the samples must be with `SAFE` as without, where they are few."""
 SCORES = ("nll", "brier", "ece", "smece", "accuracy")
-"""Test scores of every candidate."""
+"""What every candidate is measured by."""
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class Choice:
     """The result of `recommend`."""
 
     record: dict[str, Any]
@@ -70,21 +70,24 @@ class Recommendation:
     and without `SAFE`, where they are few, else None), `absent_classes` (without validation samples),
     `candidates` (best first), `not_applicable` (with reasons), `split_gap` (by how many standard errors the
     log-loss as trained is higher on test than on validation samples) and `reliability` of the test samples
-    before and after."""
+    before and after. Without test samples, `samples` says that there are 0, `split_gap` is 0, and `test` of
+    the candidates and `reliability` are those of each validation sample under the fit to the folds that it is
+    not in."""
 
 
 def recommend(
-    logits: RunLogits,
+    logits: RunLogits | Split,
     spec: Mapping[str, Any],
     known: Mapping[FitKey, SavedFit] | None = None,
     tell: Callable[[str], object] = str,
-) -> Recommendation:
+) -> Choice:
     """Return the recommended calibrator, fitted to all validation samples, and what led to it.
 
     Parameters
     ----------
-    logits : RunLogits
-        Validation logits and labels, which choose, and those of the test split, which only score the result.
+    logits : RunLogits or Split
+        Validation logits and labels, which choose, and those of the test split, which only score the result;
+        or validation logits and labels alone.
     spec : mapping
         `methods`, the candidates; `gammas` and `temperatures` {start, stop, step}, their grids; `bins` and
         `adaece`, how the scores bin; `run`, of which `loss` and `gamma` say how the model was trained.
@@ -96,7 +99,7 @@ def recommend(
 
     Returns
     -------
-    Recommendation
+    Choice
         `record` restores the calibrator (`load_calibrator`); `details` has the candidates and their scores.
 
     Examples
@@ -117,19 +120,24 @@ def recommend(
     (2, 3)
     """
     context, known = context_of(spec), known or {}
-    classes = logits.val.logits.shape[1]
-    absent = np.setdiff1d(np.arange(classes), logits.val.labels).tolist()
-    whole = Objective(logits.val.logits, logits.val.labels)
+    val, test = (logits, None) if isinstance(logits, Split) else (logits.val, logits.test)
+    classes = val.logits.shape[1]
+    absent = np.setdiff1d(np.arange(classes), val.labels).tolist()
+    whole = Objective(val.logits, val.labels)
     few = len(whole.labels) < ENOUGH_SAMPLES
     methods, skipped = considered(spec["methods"], spec["run"], classes, absent, len(whole.labels))
     held_out: dict[str, Array] = {}
     fitted: dict[str, Calibrator] = {}
+    measured: dict[str, _Measured] = {}
     folds = _folds(whole)
     for number, method in enumerate(methods, 1):
         begin = time.monotonic()
         try:
             calibrator = _fit_to_all(method, context, whole, known)
-            held_out[method] = _held_out_losses(method, context, whole, folds)
+            logs = _held_out_logs(method, context, whole, folds)
+            held_out[method] = _losses(logs, whole.labels)
+            if test is None:
+                measured[method] = _measured(logs, whole.labels, held_out[LEAVE], context)
             fitted[method] = calibrator
             result = f"held-out log-loss {held_out[method].mean():.5f}"
         except FloatingPointError as error:
@@ -151,7 +159,8 @@ def recommend(
         ratio = None
         chosen = choose(means, errors, sizes)
         shares = _shares(losses, errors, sizes)
-    tests = _test_results(fitted, known, logits.test, context)
+    if test is not None:
+        measured = _test_results(fitted, known, test, context)
     best = int(np.argmin(means))
     candidates: list[dict[str, Any]] = [
         {
@@ -162,7 +171,7 @@ def recommend(
             "above_best_error": float(errors[i, best]),
             "share": float(shares[i]),
             "boundaries": fitted[name].boundaries_,
-            "test": tests[name].scores,
+            "test": measured[name].scores,
         }
         for i, name in enumerate(names)
     ]
@@ -174,18 +183,18 @@ def recommend(
         "best": names[best],
         "folds": len(folds),
         "resamples": RESAMPLES,
-        "samples": {"val": len(whole.labels), "test": len(logits.test.labels)},
+        "samples": {"val": len(whole.labels), "test": 0 if test is None else len(test.labels)},
         "classes": classes,
         "absent_classes": absent,
         "log_ratio": ratio,
-        "split_gap": _split_gap(logits),
+        "split_gap": 0.0 if test is None else _split_gap(val, test),
         "candidates": sorted(candidates, key=lambda candidate: candidate["held_out_nll"]),
         "not_applicable": skipped,
         "reliability": {
-            side: tests[method].reliability for side, method in (("before", LEAVE), ("after", name))
+            side: measured[method].reliability for side, method in (("before", LEAVE), ("after", name))
         },
     }
-    return Recommendation(fitted[name].to_record(), details)
+    return Choice(fitted[name].to_record(), details)
 
 
 def considered(
@@ -280,25 +289,29 @@ def _fit_to_all(
     return _unfitted(method, context).fit_objective(whole)
 
 
-def _held_out_losses(
+def _held_out_logs(
     method: str, context: Context, whole: Objective, folds: Sequence[tuple[Objective, NDArray[np.bool_]]]
 ) -> Array:
-    """Return the log-loss of each validation sample (n,) under the fit to the folds that it is not in."""
-    losses = np.empty(len(whole.labels))
+    """Return log-probabilities (n, k) of validation samples by the fit to the folds that they are not in."""
+    logs = np.empty(whole.logits.shape)
 
     def fill(fold: tuple[Objective, NDArray[np.bool_]]) -> None:
         objective, held = fold
         calibrator = _unfitted(method, context).fit_objective(objective, scored=False)
-        losses[held] = _sample_losses(calibrator, whole.logits[held], whole.labels[held])
+        logs[held] = calibrator.predict_log_proba(whole.logits[held])
 
     # The limit on linear algebra holds for the whole process: no fold may lift it under another.
     with one_thread(), ThreadPoolExecutor(whole.threads) as pool:
         list(pool.map(fill, folds))
-    return losses
+    return logs
+
+
+def _losses(logs: Array, labels: NDArray[np.int64]) -> Array:
+    return -logs[np.arange(len(labels)), labels]
 
 
 def _sample_losses(calibrator: Calibrator, logits: NDArray, labels: NDArray[np.int64]) -> Array:
-    return -calibrator.predict_log_proba(logits)[np.arange(len(labels)), labels]
+    return _losses(calibrator.predict_log_proba(logits), labels)
 
 
 def _shares(losses: Array, errors: Array, sizes: Sequence[int]) -> Array:
@@ -326,42 +339,47 @@ def _evidence(whole: Objective, fitted: Mapping[str, Calibrator]) -> tuple[float
     return before - after, float(enough.mean())
 
 
-def _split_gap(logits: RunLogits) -> float:
+def _split_gap(val: Split, test: Split) -> float:
     """Return by how many standard errors the log-loss as trained is higher on test than on validation."""
-    trained = calibrator_class(LEAVE)().fit(logits.val.logits, logits.val.labels)
-    val, test = (_sample_losses(trained, split.logits, split.labels) for split in (logits.val, logits.test))
-    error = math.sqrt(sum(losses.var(ddof=1) / len(losses) for losses in (val, test) if len(losses) > 1))
-    return float((test.mean() - val.mean()) / error) if error > 0 else 0.0
+    trained = calibrator_class(LEAVE)().fit(val.logits, val.labels)
+    before, after = (_sample_losses(trained, split.logits, split.labels) for split in (val, test))
+    error = math.sqrt(sum(losses.var(ddof=1) / len(losses) for losses in (before, after) if len(losses) > 1))
+    return float((after.mean() - before.mean()) / error) if error > 0 else 0.0
 
 
-class _TestResult(NamedTuple):
-    """How a calibrator does on the test split."""
+class _Measured(NamedTuple):
+    """How a calibrator does on samples that it was not fitted to."""
 
     scores: dict[str, float]
     """`SCORES`, and the log-loss minus that as trained with the bounds of its interval."""
     reliability: dict[str, list]
 
 
+def _measured(logs: Array, labels: NDArray[np.int64], trained: Array, context: Context) -> _Measured:
+    """Return how log-probabilities (n, k) do, and how that differs from the log-losses as trained (n,)."""
+    predictions = Predictions.from_logs(logs, labels)
+    scores = {score: metric_value(score, predictions, context.bins, context.adaece) for score in SCORES}
+    reduced = reduce_predictions(predictions, context.bins, compared=False)
+    change, interval = mean_change(reduced.losses, trained)
+    return _Measured(scores | {"nll_change": change, **vars(interval)}, reduced.reliability)
+
+
 def _test_results(
     fitted: Mapping[str, Calibrator], known: Mapping[FitKey, SavedFit], test: Split, context: Context
-) -> dict[str, _TestResult]:
+) -> dict[str, _Measured]:
     """Return how each calibrator does on the test split; what is known is not computed again."""
     trained = _sample_losses(fitted[LEAVE], test.logits, test.labels)
     found = {}
     for name, calibrator in fitted.items():
         if (name, _criterion(name)) in known:
             found[name] = _known_result(known[name, _criterion(name)])
-            continue
-        predictions = Predictions.from_logs(calibrator.predict_log_proba(test.logits), test.labels)
-        scores = {score: metric_value(score, predictions, context.bins, context.adaece) for score in SCORES}
-        reduced = reduce_predictions(predictions, context.bins, compared=False)
-        change, interval = mean_change(reduced.losses, trained)
-        found[name] = _TestResult(scores | {"nll_change": change, **vars(interval)}, reduced.reliability)
+        else:
+            found[name] = _measured(calibrator.predict_log_proba(test.logits), test.labels, trained, context)
     return found
 
 
-def _known_result(fit: SavedFit) -> _TestResult:
+def _known_result(fit: SavedFit) -> _Measured:
     scores = {score: fit.scores[score] for score in SCORES}
     changes = dict(zip(("nll_change", "low", "high"), fit.diagnostics["nll_change"], strict=True))
     reliability = {name: fit.diagnostics[name] for name in ("count", "confidence", "accuracy")}
-    return _TestResult(scores | changes, reliability)
+    return _Measured(scores | changes, reliability)

@@ -10,15 +10,17 @@ from focalcal.common.intervals import CONFIDENCE, at_level, level_text
 from focalcal.common.text_table import aligned_lines
 from focalcal.reporting.text import count_of, format_number, joined_names
 
-HEADINGS = ("calibrator", "parameters", "held-out log-loss", "above best", "test log-loss", "test ECE (%)")
+HEADINGS = ("calibrator", "parameters", "held-out log-loss", "above best")
+MEASURED = {True: ("test log-loss", "test ECE (%)"), False: ("held-out ECE (%)",)}
+"""More headings with test samples, and without."""
 DIFFERENT = 3.0
 """Standard errors by which the log-losses as trained must differ for two splits to count as different."""
 LARGEST_RATIO = 1000.0
 """Ratios of probabilities above this are not written out."""
 USAGE = """\
-from focalcal.calibration import saved
+from focalcal import load
 
-calibrator = saved.load({path!r})
+calibrator = load({path!r})
 probabilities = calibrator.predict_proba(logits)  # of any samples of the same model
 """
 
@@ -58,6 +60,11 @@ def _few_text(found: Mapping[str, Any]) -> str:
     return f"{few} The samples are {much} times as probable after temperature scaling as before."
 
 
+def is_tested(found: Mapping[str, Any]) -> bool:
+    """Return whether test samples measured the result, instead of cross-validation."""
+    return found["samples"]["test"] > 0
+
+
 def failure_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> str:
     """Return why not to use what was chosen, "" unless it is worse than the model as trained on test data."""
     scores = _scores_of(found)
@@ -65,8 +72,9 @@ def failure_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> st
     if not interval[0] > 0:
         return ""
     change, low, high = (format_number(v, 5, signed=True) for v in (scores["nll_change"], *interval))
+    where = "On the test samples" if is_tested(found) else "In cross-validation"
     worse = (
-        f"On the test samples {use_text(found['method'])}, which the validation samples chose, has a higher "
+        f"{where} {use_text(found['method'])}, which the validation samples chose, has a higher "
         f"log-loss than the model as trained ({change}, {level_text(confidence)} interval {low} to {high}). "
         "Do not use it."
     )
@@ -76,8 +84,9 @@ def failure_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> st
             f"{worse} Validation and test samples differ: as trained, the log-loss is "
             f"{abs(found['split_gap']):.0f} standard errors {side} on the test samples. Find out why."
         )
+    alike = "Nothing shows that validation and test samples differ: " if is_tested(found) else ""
     return (
-        f"{worse} Nothing shows that validation and test samples differ: "
+        f"{worse} {alike}"
         f"{count_of(found['samples']['val'], 'validation sample')} were too few, or misled by chance. Leave "
         f"the model as it is, or choose again with more samples."
     )
@@ -108,7 +117,10 @@ def caution_texts(found: Mapping[str, Any]) -> list[str]:
 
 
 def change_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> str:
-    """Return what the recommended calibrator changes on test samples; "" if the model is left as it is."""
+    """Return what the recommended calibrator changes, on test samples if there are any, else held out.
+
+    "" if the model is left as it is.
+    """
     if found["method"] == LEAVE:
         return ""
     before, after = _scores_of(found, LEAVE), _scores_of(found)
@@ -117,7 +129,8 @@ def change_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> str
     losses = " → ".join(format_number(scores["nll"], 5) for scores in (before, after))
     errors = " → ".join(f"{format_number(100 * scores['ece'], 2)} %" for scores in (before, after))
     level = level_text(confidence)
-    return f"Test log-loss {losses} ({level} interval of the change {low} to {high}), ECE {errors}."
+    name = "Test log-loss" if is_tested(found) else "Cross-validated log-loss"
+    return f"{name} {losses} ({level} interval of the change {low} to {high}), ECE {errors}."
 
 
 def advice_text(name: str, found: Mapping[str, Any], path: str, confidence: float) -> dict[str, Any]:
@@ -148,32 +161,57 @@ def _left_out(entries: Iterable[Mapping[str, str]]) -> str:
     return "".join(f"\n  {', '.join(methods)}: {reason}" for reason, methods in reasons.items())
 
 
-def summary_text(found: Mapping[str, Any], path: str) -> str:
-    """Return the recommendation, its candidates as a table and the lines that apply the file at `path`."""
+def headline_text(found: Mapping[str, Any]) -> str:
+    """Return what to do in one sentence, or why not to do what was chosen."""
+    failure = failure_text(found)
+    return f"Failure: {failure}" if failure else f"Recommendation: {use_text(found['method'])}."
+
+
+def origin_text(found: Mapping[str, Any]) -> str:
+    """Return where all numbers come from if there are no test samples, else ""."""
+    if is_tested(found):
+        return ""
+    return (
+        f"There are no test samples: all numbers come from {found['folds']}-fold cross-validation on the "
+        f"{count_of(found['samples']['val'], 'sample')} that also chose the calibrator."
+    )
+
+
+def candidate_cells(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the headings of a table of the candidates, and then one row of texts for each, best first."""
+    tested = is_tested(found)
     rows = [
         (
             METHODS[candidate["method"]].label + (" *" if candidate["method"] == found["method"] else ""),
             str(candidate["parameters"]),
             format_number(candidate["held_out_nll"], 5),
             " ± ".join(format_number(candidate[name], 5) for name in ("above_best", "above_best_error")),
-            format_number(candidate["test"]["nll"], 5),
+            *([format_number(candidate["test"]["nll"], 5)] if tested else []),
             format_number(100 * candidate["test"]["ece"], 2),
         )
         for candidate in found["candidates"]
     ]
-    left_out = _left_out(found["not_applicable"])
-    failure = failure_text(found)
+    return [(*HEADINGS, *MEASURED[tested]), *rows]
+
+
+def explanation_texts(found: Mapping[str, Any]) -> list[str]:
+    """Return what a recommendation rests on: the reason, the change, where numbers come from, cautions."""
     lines = [
-        f"Failure: {failure}" if failure else f"Recommendation: {use_text(found['method'])}.",
         reason_text(found),
-        "" if failure else change_text(found),
+        "" if failure_text(found) else change_text(found),
+        origin_text(found),
         *(f"Caution: {caution}" for caution in caution_texts(found)),
     ]
+    return [line for line in lines if line]
+
+
+def summary_text(found: Mapping[str, Any]) -> str:
+    """Return the recommendation, with its candidates as a table."""
+    left_out = _left_out(found["not_applicable"])
     return (
-        "\n".join(filter(None, lines))
+        "\n".join([headline_text(found), *explanation_texts(found)])
         + "\n\n"
-        + "\n".join(aligned_lines([HEADINGS, *rows], left=1))
+        + "\n".join(aligned_lines(candidate_cells(found), left=1))
         + "\n\n* recommended. ± one standard error of the difference.\n"
         + (f"Not considered:{left_out}\n" if left_out else "")
-        + f"\n{USAGE.format(path=path)}"
     )

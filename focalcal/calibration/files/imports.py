@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,26 +31,23 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from focalcal.calibration.files import logits_io
-from focalcal.calibration.files.logits_io import SPLITS, RunLogits
+from focalcal.calibration.files.logits_io import SPLITS, RunLogits, Split
+from focalcal.calibration.files.shapes import ROW_SUM_TOLERANCE, checked_splits
 from focalcal.common import npz
 from focalcal.common.checksums import checksum
 from focalcal.common.errors import UserError
 
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy")
+ONE_SPLIT = ("logits", "labels", "posterior")
+"""Arrays of a file with one split only."""
 NUMPY_STARTS = (b"PK", b"\x93NUMPY")
 """How the files of np.savez and np.save begin."""
-ROW_SUM_TOLERANCE = 1e-3
-LIKELY_ROW_SUM_TOLERANCE = 0.15
-"""Rounded probabilities, or those without one class, sum to 1 this closely; logits in [0, 1] do not."""
 UNNAMED_COLUMN = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__")
 """How pandas reads, or writes, the column of a row index."""
 NUMBERED_COLUMN = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
 """A name that ends with a number: what comes before it, and the number."""
 CLASS_PREFIX = re.compile(r"|(?:class|logit|score|prob|output)[a-z]*[ _.-]?", re.IGNORECASE)
 """What comes before the number of a class column, where not all columns are numbered alike."""
-SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
-"""What a probability of 0 is read as: the smallest normal float32, about 1.2e-38."""
 
 
 @dataclass(frozen=True)
@@ -64,35 +61,60 @@ class Imported:
     """What the user should know about the file, one sentence each."""
 
 
+class Labelled(NamedTuple):
+    """What a file holds."""
+
+    splits: RunLogits | Split
+    """Validation and test samples, or samples of one split."""
+    checksum: str
+    """SHA-256 of the file."""
+    warnings: tuple[str, ...]
+    """What the user should know about the file, one sentence each."""
+
+
 def import_logits(path: Path, kind: str, *, halves: bool = False, swapped: bool = False) -> Imported:
     """Return the checked logits of `path`; a UserError names what is wrong and the repair.
 
-    With `halves` the file has one split only; see `in_halves`.
+    With `halves` the file has one split only; see `divided`.
     """
-    arrays = _read_arrays(path)
-    if halves:
-        arrays = in_halves(arrays, str(path), swapped=swapped)
-    elif "logits" in arrays and not any(name.startswith("val_") for name in arrays):
+    found = read_splits(path, kind, share=0.5 if halves else None, swapped=swapped)
+    if isinstance(found.splits, Split):
         raise UserError(
             f"{path} has one split only; allowed: validation and test samples; add those (in a table with a "
             f"column 'split'), or divide the file with `split: halves`"
         )
+    return Imported(found.splits, found.checksum, found.warnings)
+
+
+def read_splits(path: Path, kind: str, *, share: float | None = None, swapped: bool = False) -> Labelled:
+    """Return the checked logits of `path`, which may have one split only; a UserError says what is wrong.
+
+    With a `share` it must have one split only, which is divided; see `divided`.
+    """
+    arrays = _read_arrays(path)
+    if share is not None:
+        arrays = divided(arrays, str(path), share, swapped=swapped)
+    elif "logits" in arrays and not any(name.startswith("val_") for name in arrays):
+        arrays = {f"val_{name}": arrays[name] for name in ONE_SPLIT if name in arrays}
     warnings: list[str] = []
-    for split in SPLITS:
-        name = f"{split}_logits"
-        if name in arrays:
-            arrays[name] = _as_logits(arrays[name], kind, f"{path}: {name}", warnings)
-    return Imported(logits_io.from_arrays(arrays, str(path)), checksum(path), tuple(warnings))
+    return Labelled(checked_splits(arrays, kind, str(path), warnings), checksum(path), tuple(warnings))
 
 
 def in_halves(arrays: Mapping[str, NDArray], source: str, *, swapped: bool) -> dict[str, NDArray]:
+    """Return validation and test arrays from those of one split, which is divided in halves."""
+    return divided(arrays, source, 0.5, swapped=swapped)
+
+
+def divided(
+    arrays: Mapping[str, NDArray], source: str, share: float, *, swapped: bool = False
+) -> dict[str, NDArray]:
     """Return validation and test arrays from `logits`, `labels` and, if it is known, `posterior`.
 
     The n samples are permuted by `RandomState(0).permutation(n)`, so that sets of one length, such as those
-    of one dataset, are divided alike. The first half (n // 2) validates and the rest tests, or, if `swapped`,
-    the other way round; each half keeps the order of the file.
+    of one dataset, are divided alike. The first part (n * share, rounded down) validates and the rest tests,
+    or, if `swapped`, the other way round; each part keeps the order of the file.
     """
-    found = {kind: arrays[kind] for kind in ("logits", "labels", "posterior") if kind in arrays}
+    found = {kind: arrays[kind] for kind in ONE_SPLIT if kind in arrays}
     lengths = {kind: len(array) if array.ndim else 0 for kind, array in found.items()}
     if not {"logits", "labels"} <= set(found) or len(set(lengths.values())) > 1:
         described = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
@@ -101,11 +123,11 @@ def in_halves(arrays: Mapping[str, NDArray], source: str, *, swapped: bool) -> d
             f"rename them, or leave `split` out for a file with validation and test samples"
         )
     order = np.random.RandomState(0).permutation(lengths["logits"])
-    middle = len(order) // 2
-    halves = [np.sort(order[:middle]), np.sort(order[middle:])]
+    middle = int(len(order) * share)
+    parts = [np.sort(order[:middle]), np.sort(order[middle:])]
     return {
         f"{split}_{kind}": array[rows]
-        for split, rows in zip(SPLITS, reversed(halves) if swapped else halves, strict=True)
+        for split, rows in zip(SPLITS, reversed(parts) if swapped else parts, strict=True)
         for kind, array in found.items()
     }
 
@@ -305,38 +327,6 @@ def _class_positions(labels: pd.Series, classes: list[str], path: Path) -> NDArr
             f"{', '.join(classes[:5])}{', ...' if len(classes) > 5 else ''}; correct the label or the header"
         )
     return positions
-
-
-def _as_logits(values: NDArray, kind: str, name: str, warnings: list[str]) -> NDArray:
-    """Return the values as float32 or float64 logits; what `logits_io` refuses is returned unchanged."""
-    if values.dtype.kind != "f" or values.ndim != 2 or not np.isfinite(values).all():
-        return values
-    values = values.astype(np.float32 if values.dtype.itemsize <= 4 else np.float64, copy=False)
-    sums = values.sum(axis=1, dtype=np.float64)
-    in_range = bool(np.all(values >= 0) and np.all(values <= 1 + ROW_SUM_TOLERANCE))
-    sums_error = float(np.abs(sums - 1.0).max(initial=0.0))
-    if kind == "logits":
-        if in_range and sums_error <= LIKELY_ROW_SUM_TOLERANCE and len(values):
-            raise UserError(
-                f"{name} has rows of numbers from 0 to 1 that sum to {sums.min():.3g} to {sums.max():.3g}: "
-                f"they look like probabilities; allowed: logits, or probabilities declared as "
-                f"`kind: probabilities` (on the command line --kind probabilities); declare them"
-            )
-        return values
-    if not (in_range and sums_error <= ROW_SUM_TOLERANCE):
-        raise UserError(
-            f"{name} is declared as probabilities but has values from {values.min():g} to {values.max():g} "
-            f"and row sums from {sums.min():g} to {sums.max():g}; allowed: 0 to 1, rows that sum to 1; "
-            f"leave `kind` out for logits, or normalise the rows"
-        )
-    zeros, ones = int(np.count_nonzero(values == 0)), int(np.count_nonzero(values >= 1))
-    if zeros or ones:
-        warnings.append(
-            f"{name}: {zeros} probabilities are exactly 0 and {ones} exactly 1; rounding has lost their "
-            f"logits, so results for confident samples are distorted (0 is read as "
-            f"{SMALLEST_PROBABILITY:.1e}); save logits instead"
-        )
-    return np.log(np.maximum(values.astype(np.float64), SMALLEST_PROBABILITY))
 
 
 _TABLE_ERRORS = (pd.errors.ParserError, pd.errors.EmptyDataError, pa.ArrowException, UnicodeDecodeError)

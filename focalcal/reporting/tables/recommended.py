@@ -31,8 +31,8 @@ NOTES = (
     ),
     "Change: test log-loss recommended minus as trained, with its interval over test samples.",
     (
-        "To apply it: from focalcal.calibration import saved; "
-        'calibrator = saved.load("results/recommended/DATASET/MODEL/LOSS/seedSEED.json"); '
+        "To apply it: from focalcal import load; "
+        'calibrator = load("results/recommended/DATASET/MODEL/LOSS/seedSEED.json"); '
         "probabilities = calibrator.predict_proba(logits)"
     ),
 )

@@ -203,6 +203,7 @@ def with_value(array, index, value):
             {"val_logits": VAL[0]},
             "has no array 'val_labels'; it has val_logits; needed: val_logits, val_labels",
         ),
+        ({"val_logits": VAL[0], "val_labels": VAL[1]}, "has one split only; .* `split: halves`"),
         ({"scores": VAL[0]}, "has no array 'val_logits'; it has scores"),
         (
             corrupted(val_logits=with_value(VAL[0], (3, 1), np.nan)),

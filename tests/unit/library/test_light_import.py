@@ -83,7 +83,14 @@ def test_public_names_are_at_the_top_and_load_nothing_before_they_are_used(tmp_p
     assert loaded == ["focalcal"]
     assert re.fullmatch(r"\d+\.\d+\.\d+", version)
     classes = {method.class_name for method in BUILT_IN_METHODS.values()}
-    assert set(names) == classes | {"Calibrator", "CalibratedClassifier", "calibrator", "load", "save"}
+    assert set(names) == classes | {
+        "Calibrator",
+        "CalibratedClassifier",
+        "calibrator",
+        "load",
+        "recommend",
+        "save",
+    }
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():

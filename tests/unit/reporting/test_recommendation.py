@@ -5,6 +5,7 @@ import pytest
 
 from focalcal import __main__ as command
 from focalcal.calibration import saved
+from focalcal.calibration.methods.prior import PriorTemperatureScaling
 from focalcal.reporting.figures.reliability import before_after
 from focalcal.reporting.recommendation import (
     advice_text,
@@ -61,15 +62,14 @@ def test_the_figure_has_one_diagram_per_loss(sources):
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["as trained", "recommended"]
 
 
-def test_the_summary_has_the_candidates_and_the_code_that_applies_the_file():
-    text = summary_text(made_recommendation({})["recommendation"], "mine.json")
+def test_the_summary_has_the_candidates():
+    text = summary_text(made_recommendation({})["recommendation"])
     assert text.startswith("Recommendation: temperature scaling (TS).\n")
     assert "TS *                 1            0.60000  0.10000 ± 0.05000        0.50000" in text
     assert f"Test log-loss 0.60000 → 0.50000 (95 % interval of the change {MINUS}0.12000 to " in text
     assert "ECE 5.00 % → 4.00 %." in text
     assert "ts-m20: it is not fitted by log-loss" in text
     assert "Caution" not in text
-    assert "calibrator = saved.load('mine.json')" in text
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_a_choice_that_is_worse_than_the_model_as_trained_is_a_failure_and_no_ad
     failed = found | {"candidates": [none, worse, fts]}
     assert "(+0.01500, 95 % interval +0.01000 to +0.02000). Do not use it." in failure_text(failed)
     assert cause in failure_text(failed)
-    assert summary_text(failed, "mine.json").startswith("Failure: On the test samples temperature scaling")
-    assert "Recommendation:" not in summary_text(failed, "mine.json")
+    assert summary_text(failed).startswith("Failure: On the test samples temperature scaling")
+    assert "Recommendation:" not in summary_text(failed)
     assert advice_text("mine", failed, "mine.json", 0.95)["change"] == ""
 
 
@@ -135,11 +135,59 @@ def test_one_command_recommends_saves_and_draws(logits_file, capsys):
     assert str(path) in printed
     assert path.with_suffix(".png").stat().st_size > 1000
     logits = np.load(logits_file)["test_logits"]
-    lines = printed[printed.index("from focalcal.calibration import saved") :].partition("\nWritten")[0]
+    lines = printed[printed.index("from focalcal import load") :].partition("\nWritten")[0]
     values = {"logits": logits}
     exec(lines, values)  # noqa: S102  the lines that a user is told to paste
     assert np.array_equal(values["probabilities"], saved.load(path).predict_proba(logits))
     assert json.loads(path.read_text("utf-8"))["source"]["file"] == "mine.npz"
+
+
+def test_without_test_samples_every_number_is_cross_validated_and_says_so():
+    found = made_recommendation({})["recommendation"] | {"samples": {"val": 3000, "test": 0}}
+    text = summary_text(found)
+    assert "Cross-validated log-loss 0.60000 → 0.50000 (95 % interval" in text
+    assert "no test samples: all numbers come from 5-fold cross-validation on the 3000 samples that" in text
+    assert "held-out ECE (%)" in text
+    assert "test log-loss" not in text
+    none, ts, fts = found["candidates"]
+    worse = ts | {"test": ts["test"] | {"nll_change": 0.015, "low": 0.01, "high": 0.02}}
+    failure = failure_text(found | {"candidates": [none, worse, fts]})
+    assert failure.startswith("In cross-validation temperature scaling (TS)")
+    assert "test samples differ" not in failure
+
+
+@pytest.fixture
+def one_split(tmp_path):
+    logits, labels = noisy(2400, 3, 4.0, 1)
+    np.savez(tmp_path / "one.npz", logits=logits, labels=labels)
+    return tmp_path / "one.npz"
+
+
+def test_one_labelled_split_is_enough(one_split, capsys):
+    assert command.main(["recommend", str(one_split), "--methods", "ts"]) == 0
+    assert "all numbers come from 4-fold cross-validation on the 2400 samples" in capsys.readouterr().out
+    content = json.loads(one_split.with_suffix(".recommended.json").read_text("utf-8"))["recommendation"]
+    assert content["samples"] == {"val": 2400, "test": 0}
+    for candidate in content["candidates"]:
+        assert candidate["test"]["nll"] == pytest.approx(candidate["held_out_nll"], abs=1e-12)
+
+
+def test_one_split_can_be_divided(one_split, capsys):
+    assert command.main(["recommend", str(one_split), "--methods", "ts", "--split", "0.25"]) == 0
+    assert "Test log-loss" in capsys.readouterr().out
+    content = json.loads(one_split.with_suffix(".recommended.json").read_text("utf-8"))
+    assert content["recommendation"]["samples"] == {"val": 600, "test": 1800}
+    arrays = np.load(one_split)
+    rows = np.sort(np.random.RandomState(0).permutation(2400)[:600])
+    expected = PriorTemperatureScaling().fit(arrays["logits"][rows], arrays["labels"][rows])
+    assert content["calibrator"]["parameters"] == expected.to_record()["parameters"]
+
+
+@pytest.mark.parametrize("share", ["0", "1", "half", "nan"])
+def test_a_share_is_between_0_and_1(one_split, capsys, share):
+    with pytest.raises(SystemExit):
+        command.main(["recommend", str(one_split), "--split", share])
+    assert f"argument --split: {share!r}; allowed: above 0 and below 1, as 0.5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

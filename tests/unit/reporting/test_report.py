@@ -200,7 +200,7 @@ def test_the_first_page_begins_with_what_to_do_with_own_logits(made):
     card = page[own:others]
     assert "<strong>Use temperature scaling (TS).</strong> It has the lowest log-loss in 5-fold" in card
     assert "<dt>Caution</dt><dd>No validation samples of 1 of 3 classes (2)" in card
-    assert "saved.load(&#39;results/recommended/d/m/ce/seed1.json&#39;)" in card
+    assert "calibrator = load(&#39;results/recommended/d/m/ce/seed1.json&#39;)" in card
 
 
 def test_warnings_about_imported_logits_stand_beside_their_run(made):
