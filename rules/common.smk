@@ -3,7 +3,7 @@
 import gc
 import json
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 # The libraries of Snakemake stay loaded. Looking for garbage among them would take a fifth of the time of a start.
@@ -18,6 +18,7 @@ sys.path.remove(str(ROOT))
 from focalcal.calibration import catalogue
 from focalcal.config.provenance import job_params
 from focalcal.reporting import products
+from focalcal.reporting.records import state
 from focalcal.snakemake_shim.start import before_jobs, read_configuration
 from focalcal.theory.settings import job_settings
 from focalcal.training.catalogue import loss_file
@@ -150,6 +151,14 @@ def runs_files(pattern):
         return [pattern.format(run=run.path) for run in runs]
 
     return files
+
+
+def answer_if_idle(final):
+    """Let the terminal say whether the results belong to the configuration where there is nothing to do."""
+    plugin = sys.modules.get("snakemake_logger_plugin_focalcal")
+    if plugin and workflow.is_main_process:
+        results = Path(REPORT).parent
+        plugin.when_idle = partial(state.tell, config, GRID, results, final)
 
 
 onstart:

@@ -316,3 +316,6 @@ rule report_all:
         LAYOUT.files(LAYOUT.reported("figure")),
         LEDGER,
         rules.report.output,
+
+
+answer_if_idle(rules.report_all.input)

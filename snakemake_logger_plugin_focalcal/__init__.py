@@ -11,6 +11,7 @@ checkout of focalcal is used.
 
 import logging
 import sys
+from collections.abc import Callable, Collection
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from snakemake_logger_plugin_focalcal.jobs import Job, Jobs
 REPORT = Path("results/report.html")
 STOPPING = ("Will exit", "Terminating", "Shutting down")
 """How Snakemake answers to Ctrl-C and other signals."""
+when_idle: Callable[[Collection[str]], tuple[int, str]] | None = None
+"""Set by the Snakefile: given the names of all rules where none has anything to do, exit code and text."""
 
 
 class LogHandler(LogHandlerBase):
@@ -71,9 +74,26 @@ class LogHandler(LogHandlerBase):
         self._closed = True
         if self._display is not None:
             self._display.stop()
-        if text := self._jobs.failure() or self._where_the_report_is():
+        code = self._answer_if_idle()
+        if text := self._jobs.failure() or (not code and self._where_the_report_is()):
             _print(text)
         super().close()
+        # Snakemake ignores other exceptions here.
+        if code:
+            raise SystemExit(code)
+
+    def _answer_if_idle(self) -> int:
+        """Write what the Snakefile says of results that are left as they are; return the exit code."""
+        idle = self._started and not self._jobs.total and not self._error_seen
+        if not (idle and self._rules and when_idle):
+            return 0
+        try:
+            code, text = when_idle(self._rules)
+        except Exception as error:  # noqa: BLE001  nothing else would show it
+            code, text = 1, f"error: the results could not be looked at: {error!r}"
+        if code or not self.common_settings.quiet:
+            _print(text)
+        return code
 
     def _where_the_report_is(self) -> str:
         asked = self._started and any(rule.endswith("report") for rule in self._rules)

@@ -9,12 +9,15 @@ read as it is.
 """
 
 import contextlib
+import errno
 import functools
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,12 +93,10 @@ def read_record(path: str | os.PathLike[str]) -> Record | None:
 def check(path: str | os.PathLike[str]) -> None:
     """Raise a UserError if a product differs from its record; note in a job that it was read."""
     record = read_record(path)
-    if record is None or not Path(path).is_file():
+    if record is None or not os.path.lexists(path):
         return
-    if _sha256(path) != record.sha256:
-        raise UserError(
-            f"{os.fspath(path)} is not what `{record.step}` wrote (checksum); delete it and {REPAIR}"
-        )
+    if fault := _fault(path, record):
+        raise UserError(f"{os.fspath(path)} {fault}; delete it and {REPAIR}")
     if _jobs:
         _jobs[-1].read[Path(os.path.relpath(path)).as_posix()] = record.sha256
 
@@ -105,6 +106,11 @@ def outdated(products: Iterable[Path]) -> list[str]:
 
     All that these products were made from is looked at too. No product is read, only records.
     """
+    return _outdated(_with_all_behind(products))
+
+
+def _with_all_behind(products: Iterable[Path]) -> dict[Path, Record | None]:
+    """Return the records of products and of all that these were made from."""
     records: dict[Path, Record | None] = {}
     waiting = list(products)
     while waiting:
@@ -112,12 +118,46 @@ def outdated(products: Iterable[Path]) -> list[str]:
         if path not in records:
             records[path] = record = read_record(path)
             waiting += map(Path, record.read if record else ())
+    return records
+
+
+def _outdated(records: Mapping[Path, Record | None]) -> list[str]:
     return sorted(
         f"{path} was made from another {name} (checksum); delete it and {REPAIR}"
         for path, record in records.items()
         for name, sha256 in (record.read.items() if record else ())
         if (now := records[Path(name)]) is not None and now.sha256 != sha256
     )
+
+
+def faults_behind(products: Iterable[Path], seconds: float) -> tuple[int, int, list[str]]:
+    """Return how many files products and all that they were made from are, how many were read, and faults.
+
+    Every file is looked for. As many are read as these seconds allow, those first that were changed after
+    their record, then the smallest. A fault is one line.
+    """
+    end = time.monotonic() + seconds
+    try:
+        records = {path: record for path, record in _with_all_behind(products).items() if record}
+    except UserError as error:
+        return 0, 0, [str(error)]
+    present = [path for path in records if os.path.lexists(path)]
+    faults = [f"{path} is missing; start the command that made it again" for path in records.keys() - present]
+    read = 0
+    for path in sorted(present, key=_urgency):
+        if time.monotonic() > end:
+            break
+        read += 1
+        if fault := _fault(path, records[path]):
+            faults.append(f"{path} {fault}; delete it and {REPAIR}")
+    return len(records), read, [*sorted(faults), *_outdated(records)]
+
+
+def _urgency(path: Path) -> tuple[bool, int]:
+    """Return what sorts files by how soon they should be read."""
+    status, place = path.lstat(), _place(path)
+    recorded = place.file.stat().st_mtime_ns if place else 0
+    return status.st_mtime_ns <= recorded, status.st_size
 
 
 def verify(results: Path) -> tuple[int, list[str]]:
@@ -153,6 +193,15 @@ def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
     """Return the hexadecimal digest of the file at `path`."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+
+
+def _fault(path: str | os.PathLike[str], record: Record) -> str | None:
+    """Return what is wrong with a product that exists, None if it is what its record says."""
+    try:
+        same = _sha256(path) == record.sha256
+    except OSError as error:
+        return f"cannot be read ({error.strerror}), but `{record.step}` wrote a file"
+    return None if same else f"is not what `{record.step}` wrote (checksum)"
 
 
 def _records(place: _Place) -> dict[str, Record]:
@@ -200,6 +249,8 @@ def _is_product(path: Path, results: Path) -> bool:
 def _sha256(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file, computed once per process unless the file changes."""
     status = Path(path).stat()
+    if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device might never end
+        raise OSError(errno.EINVAL, "not a file")
     return _sha256_of_version(Path(path).absolute(), status.st_ino, status.st_size, status.st_mtime_ns)
 
 

@@ -73,9 +73,10 @@ def refusing_damage(path: str | os.PathLike[str]) -> Iterator[None]:
     # Decoders, pandas and NumPy raise subclasses of ValueError; the others are those of CSV, gzip and zip.
     except (
         *(ValueError, KeyError, EOFError, csv.Error),
-        *(gzip.BadGzipFile, zipfile.BadZipFile, zlib.error),
+        *(gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, IsADirectoryError),
     ) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        said = getattr(error, "strerror", None) or str(error)
+        reason = " ".join(said.split()) or type(error).__name__
         raise UserError(
             f"{os.fspath(path)} is damaged ({reason}); delete it and start the same command again"
         ) from None

@@ -113,7 +113,7 @@ class Evidence:
         parts = PurePosixPath(name).parts
         for path in self.files:
             if path.parts[-len(parts) :] == parts:
-                if not path.is_file():
+                if not path.exists():
                     raise MissingEvidence(f"{name} was not made")
                 return path
         declared = ", ".join(map(str, self.files)) or "none"

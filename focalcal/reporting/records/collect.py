@@ -4,13 +4,12 @@ Runs that do not belong to this configuration or code are refused.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
-from focalcal.calibration.catalogue import declaring_files
 from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.calibration.sizes import read_size_scores
 from focalcal.common.checksums import outdated
@@ -18,14 +17,12 @@ from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output, read_json, refusing_damage, write_text
 from focalcal.config.grid import Grid, Run
-from focalcal.config.provenance import code_digests
 from focalcal.reporting.products import INPUTS
+from focalcal.reporting.records import stale
 from focalcal.reporting.records.measurements import COMPARISON_COLUMNS, PAIR
 from focalcal.reporting.statistics.by_size import SizedRun, comparisons_by_size
 from focalcal.reporting.statistics.effects import effects_of, run_origin
 from focalcal.training.appearance import loss_family
-from focalcal.training.catalogue import loss_file
-from focalcal.training.models.catalogue import model_file
 
 METRIC_HEADER = ",".join(COLUMNS)
 # The first four columns of the metrics identify a run.
@@ -37,17 +34,8 @@ RUN_COLUMNS = (
 """What a run is, how it ended and where it ran; then what decides whether a paper's statement is about it."""
 CALIBRATION, RECOVERY = "calibration/{run.path}/metrics.csv", "recovery/{run.dataset}/{run.model}/metrics.csv"
 """The metrics of one run, and of all runs of one dataset and model, below the results folder."""
-RECORDS = {
-    "fetch_data": "data/{run.dataset}.json",
-    "train": "runs/{run.path}/run.json",
-    "import_logits": "runs/{run.path}/run.json",
-    "calibrate": "calibration/{run.path}/fits.json",
-    "validation_sizes": "calibration/{run.path}/sizes.json",
-    "recover": "recovery/{run.dataset}/{run.model}/recovery.json",
-}
-"""The record that each rule writes for a run, below the results folder."""
 FILES = (
-    *(RECORDS[rule] for rule in ("train", "calibrate", "recover")),
+    *(stale.RECORDS[rule] for rule in ("train", "calibrate", "recover")),
     *(CALIBRATION, RECOVERY),
 )
 """What the tables are made from, below the results folder."""
@@ -55,43 +43,17 @@ WHOLE_COLUMNS = (*PAIR, "value", "against_value", "difference", "error", "z")
 """What a run's diagnostics say of comparisons after fits to the whole validation split."""
 SIZES = tuple(f"calibration/{{run.path}}/sizes.{end}" for end in ("json", "npz"))
 """What they are made from besides, if scores by number of validation samples are configured."""
-MOST_SHOWN = 5
 Records = dict[Run, dict[str, Any]]
 """Each run of the grid with the content of its run.json."""
 
 
-class _JobRecord(NamedTuple):
-    """The record of one job, and what it should say."""
-
-    subject: str
-    """What it is about: a run, or a dataset and model."""
-    rule: str
-    noun: str
-    content: dict[str, Any]
-    spec: dict[str, Any]
-    modules: Sequence[str] = ()
-    """Modules that the job loads by name."""
-
-
 def read_records(grid: Grid, results: Path) -> Records:
     """Return each run's record in the grid's order; a UserError names the runs that are stale."""
-    records = {run: read_json(results / RECORDS["train"].format(run=run)) for run in grid}
-    jobs = [(run, job) for run in grid for job in _job_records(run, records[run], grid, results)]
-    first_runs: dict[tuple[str, str], Run] = {}
-    for run in grid:
-        first_runs.setdefault((run.dataset, run.model), run)
-    jobs += [(run, _recovery_record(run, grid, results)) for run in first_runs.values()]
-    stale = [(run, job.subject, *found) for run, job in jobs for found in _staleness(run, job, results)]
-    if stale:
-        reasons = [f"{subject}: {reason}" for _, subject, _, reason in stale]
-        again = _to_make_again(stale, Counter(job.rule for _, job in jobs), results)
-        raise UserError(
-            f"stale runs, made by another configuration or other code ({_first_of(reasons, '; ')}); allowed: "
-            f"records that match; add `--forcerun {' '.join(again)}` to the same command to make them again"
-        )
+    stale.refuse(grid, results)
+    records = {run: read_json(results / stale.RECORDS["train"].format(run=run)) for run in grid}
     files = (*FILES, *(SIZES if grid.sizes_methods else ()))
     if reasons := outdated(results / file.format(run=run) for run in grid for file in files):
-        raise UserError(_first_of(reasons, "; "))
+        raise UserError(stale.first_of(reasons, "; "))
     return records
 
 
@@ -185,68 +147,3 @@ def _metric_lines(path: Path) -> list[str]:
         if doubled := next((line for line, count in Counter(lines).items() if count > 1), None):
             raise ValueError(f"it has the row {doubled.rstrip()!r} more than once")
     return lines
-
-
-def _job_records(run: Run, content: dict[str, Any], grid: Grid, results: Path) -> Iterator[_JobRecord]:
-    """Yield the records of the jobs whose numbers enter the tables, in the order they are made."""
-    if run.imported is None:
-        modules = (loss_file(run.loss), model_file(run.model))
-        yield _JobRecord(run.path, "train", "training", content, grid.training_spec(run), modules)
-    else:
-        yield _JobRecord(run.path, "import_logits", "import", content, grid.import_spec(run))
-    fits = read_json(results / RECORDS["calibrate"].format(run=run))
-    spec = grid.calibration_spec(run)
-    yield _JobRecord(run.path, "calibrate", "calibration", fits, spec, declaring_files(spec["methods"]))
-    if grid.sizes_methods:
-        sizes, spec = read_json(results / RECORDS["validation_sizes"].format(run=run)), grid.sizes_spec(run)
-        declared = declaring_files(spec["methods"])
-        yield _JobRecord(run.path, "validation_sizes", "validation sizes", sizes, spec, declared)
-
-
-def _recovery_record(run: Run, grid: Grid, results: Path) -> _JobRecord:
-    """Return the record of the recovery of a run's dataset and model."""
-    content = read_json(results / RECORDS["recover"].format(run=run))
-    spec = grid.recovery_spec(run.dataset, run.model)
-    return _JobRecord(f"{run.dataset}/{run.model}", "recover", "recovery", content, spec)
-
-
-def _staleness(run: Run, job: _JobRecord, results: Path) -> Iterator[tuple[Sequence[str], str]]:
-    """Yield the rules to run again and the reason: other settings, other code, other data."""
-    content = job.content
-    settings = _differing(content.get("spec", {}), job.spec)
-    if settings:
-        yield [job.rule], f"its {job.noun} settings differ in {_first_of(settings, ', ')}"
-    recorded = content.get("provenance", {}).get("code", {})
-    code = _differing(recorded, code_digests(f"workflow_scripts/{job.rule}.py", *job.modules))
-    if code:
-        yield [job.rule], f"its {job.noun} code differs in {_first_of(code, ', ')}"
-    if job.rule == "train":
-        checksum = read_json(results / RECORDS["fetch_data"].format(run=run))["checksum"]
-        if content["data_checksum"] != checksum:
-            # Training again would not help if the data are damaged.
-            yield ["fetch_data", job.rule], "its data differ"
-
-
-def _to_make_again(
-    stale: Sequence[tuple[Run, str, Sequence[str], str]], jobs: Mapping[str, int], results: Path
-) -> list[str]:
-    """Return what to make again: a rule if all of its jobs are stale, else the records of those that are."""
-    files: dict[str, dict[str, None]] = {}
-    for run, _, rules, _ in stale:
-        for rule in rules:
-            files.setdefault(rule, {})[str(results / RECORDS[rule].format(run=run))] = None
-    return [
-        name for rule, found in files.items() for name in ([rule] if len(found) == jobs.get(rule) else found)
-    ]
-
-
-def _differing(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
-    """Return the sorted keys whose values differ, or that only one of both has."""
-    shared = recorded.keys() & current.keys()
-    return sorted((recorded.keys() ^ current.keys()) | {k for k in shared if recorded[k] != current[k]})
-
-
-def _first_of(names: list[str], separator: str) -> str:
-    """Return the first names in one line, and how many there are besides."""
-    more = [f"and {len(names) - MOST_SHOWN} more"] if len(names) > MOST_SHOWN else []
-    return separator.join([*names[:MOST_SHOWN], *more])

@@ -154,7 +154,7 @@ class Sources:
     def data_records(self) -> dict[str, dict[str, Any]]:
         """Return the record of each prepared dataset of these runs."""
         paths = {run["dataset"]: self.path("data_records", run) for run in self.runs}
-        return {dataset: read_json(path) for dataset, path in paths.items() if path.is_file()}
+        return {dataset: read_json(path) for dataset, path in paths.items() if path.exists()}
 
     def records(self) -> Iterator[tuple[Run, dict[str, Any]]]:
         """Yield each run that was trained here with its record."""
@@ -191,7 +191,7 @@ class Sources:
         for run in self.runs:
             path = self.path(name, run)
             # Runs brought from elsewhere have no history.
-            if (path.parent / "history.csv").is_file():
+            if (path.parent / "history.csv").exists():
                 yield run, path
 
     def _once(self, name: str, read: Callable[[Path], Any]) -> Any:

@@ -3,6 +3,7 @@
 from workflow_scripts.entry import run
 
 import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -192,3 +193,68 @@ def test_every_fault_is_named_with_its_repair(capsys):
 def test_a_folder_without_products_is_refused(capsys, tmp_path):
     assert command.main(["verify", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err.endswith("has no products; make them first: snakemake --cores all\n")
+
+
+class TestFaultsBehind:
+    """What a product and all behind it lack; no file is asked for but by its record."""
+
+    def test_a_sound_chain_has_none(self):
+        assert checksums.faults_behind([METRICS], 10) == (4, 4, [])
+
+    def test_missing_damaged_and_outdated_files_are_named(self):
+        DATA.unlink()
+        WEIGHTS.write_text("other")
+        count, read, faults = checksums.faults_behind([METRICS], 10)
+        assert (count, read) == (4, 3)
+        assert faults == [
+            f"{DATA} is missing; start the command that made it again",
+            f"{WEIGHTS} is not what `make_weights` wrote (checksum); delete it and {AGAIN}",
+        ]
+        make(DATA, "new")
+        (fault, again) = checksums.faults_behind([LOGITS], 10)[2][1:]
+        assert fault.startswith(f"{LOGITS} was made from another {DATA} (checksum)")
+        assert again.startswith(f"{WEIGHTS} was made from another {DATA} (checksum)")
+
+    def test_without_time_nothing_is_read_but_every_file_is_looked_for(self):
+        WEIGHTS.unlink()
+        assert checksums.faults_behind([METRICS], -1) == (
+            4,
+            0,
+            [f"{WEIGHTS} is missing; start the command that made it again"],
+        )
+
+    def test_what_was_changed_after_its_record_is_read_first(self):
+        for path in (WEIGHTS, LOGITS, METRICS):
+            os.utime(path, ns=(0, 0))
+        os.utime(DATA, ns=(0, DATA_RECORD.stat().st_mtime_ns + 1))
+        DATA.write_text("much longer than the other files")
+        assert min(STEPS, key=checksums._urgency) == DATA
+
+    def test_a_damaged_record_is_the_fault(self):
+        RUN_RECORD.write_text("{")
+        assert checksums.faults_behind([METRICS], 10)[2] == [
+            f"{RUN_RECORD} is damaged; delete it and results/runs/m/seed1, and {AGAIN}"
+        ]
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "broken link"])
+def test_something_else_in_place_of_a_file_is_named_by_readers_and_by_verify(kind):
+    WEIGHTS.unlink()
+    if kind == "folder":
+        WEIGHTS.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(WEIGHTS)
+    else:
+        WEIGHTS.symlink_to("nowhere")
+    with pytest.raises(
+        UserError, match=rf"{WEIGHTS} cannot be read .*but `make_weights` wrote a file; delete"
+    ):
+        checksums.check(WEIGHTS)
+    assert any(str(WEIGHTS) in fault for fault in verify(RESULTS)[1])
+
+
+def test_a_folder_in_place_of_a_file_without_record_is_refused():
+    folder = RESULTS / "folder.json"
+    folder.mkdir()
+    with pytest.raises(UserError, match=r"folder\.json is damaged \(Is a directory\); delete it"):
+        read_json(folder)

@@ -11,6 +11,7 @@ from snakemake.settings.types import OutputSettings
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
+import snakemake_logger_plugin_focalcal
 from snakemake_logger_plugin_focalcal import LogHandler
 from snakemake_logger_plugin_focalcal.jobs import ADVICE, CLUSTER_ADVICE, Job, Jobs
 
@@ -221,3 +222,41 @@ def test_time_left_weighs_rules_by_their_own_mean():
     clock.now += 4
     # 4 s of 10 s are done, and 26 s of work took 16 s.
     assert jobs.seconds_left() == pytest.approx((20 + 2 - 4) / (26 / 16))
+
+
+class TestIdle:
+    """Where there is nothing to do, the Snakefile is asked about the results."""
+
+    def asked(self, monkeypatch, capsys, answer, **counts):
+        rules = []
+
+        def when_idle(names):
+            rules.append(names)
+            return answer()
+
+        monkeypatch.setattr(snakemake_logger_plugin_focalcal, "when_idle", when_idle)
+        snakemake = Snakemake()
+        snakemake.plan(rules=("train", "report"), **counts)
+        code = 0
+        try:
+            snakemake.manager.stop()
+        except SystemExit as error:
+            code = error.code
+        return rules, code, capsys.readouterr().err.splitlines()
+
+    def test_its_answer_is_shown_before_the_report(self, monkeypatch, capsys, report):
+        rules, code, lines = self.asked(monkeypatch, capsys, lambda: (0, "belongs"))
+        assert (rules, code) == ([{"train", "report"}], 0)
+        assert lines == ["belongs", f"The report: {report}"]
+
+    def test_a_fault_ends_with_its_exit_code_and_no_report(self, monkeypatch, capsys):
+        _, code, lines = self.asked(monkeypatch, capsys, lambda: (2, "error: differs"))
+        assert (code, lines) == (2, ["error: differs"])
+
+    def test_an_unexpected_error_is_not_swallowed(self, monkeypatch, capsys):
+        _, code, (line,) = self.asked(monkeypatch, capsys, lambda: 1 / 0)
+        assert code == 1
+        assert line.startswith("error: the results could not be looked at: ZeroDivisionError")
+
+    def test_with_jobs_nothing_is_asked(self, monkeypatch, capsys):
+        assert self.asked(monkeypatch, capsys, lambda: (2, "error"), train=1)[:2] == ([], 0)
