@@ -216,6 +216,7 @@ rule claims:
     """
     input:
         metrics="results/tables/metrics.csv",
+        comparisons="results/tables/comparisons.csv",
         surfaces=collect("results/calibration/{run}/surfaces.npz", run=GRID.paths),
         histories=collect("results/runs/{run}/history.csv", run=GRID.trained_paths),
         evidence=[

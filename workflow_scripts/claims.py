@@ -24,6 +24,7 @@ def main(results: Path, evidence: list[Path], checks: Path, table: Path) -> None
         found.surfaces(),
         found.histories(),
         measured_cells(),
+        found.comparisons,
     )
     write_checks(checks, measured)
     write_rows(table, judge(claims, Evidence([*evidence, checks])), COLUMNS)

@@ -26,6 +26,8 @@ class Check:
     """Dataset and model that it was measured on."""
     outside: str = ""
     """Why that place is outside the setting; empty if it is inside."""
+    half_width: float | None = None
+    """Half the width of its interval over test samples; None if seeds give one, or nothing was sampled."""
 
 
 COLUMNS = tuple(field.name for field in fields(Check))
@@ -41,7 +43,10 @@ def write_checks(path: str | os.PathLike[str], checks: Iterable[Check]) -> None:
     rows = []
     for check in checks:
         by_seed = " ".join(repr(float(value)) for value in check.by_seed)
-        rows.append({**asdict(check), "value": float(check.value), "by_seed": by_seed})
+        half_width = "" if check.half_width is None else float(check.half_width)
+        rows.append(
+            {**asdict(check), "value": float(check.value), "by_seed": by_seed, "half_width": half_width}
+        )
     write_rows(path, rows, COLUMNS)
 
 
@@ -52,4 +57,5 @@ def check_from_row(row: Mapping[str, str]) -> Check:
         value=float(row["value"]),
         n=int(row["n"]) if row["n"] else None,
         by_seed=tuple(float(text) for text in row["by_seed"].split()),
+        half_width=float(row["half_width"]) if row["half_width"] else None,
     )

@@ -117,7 +117,7 @@ def _temperature_bounds() -> Iterator[Check]:
     drops = np.concatenate([above - psi(binary_rows(above), gamma)[:, 0] for gamma in negative])
     places = [(gamma, q) for gamma in negative for q in above]
     label = f"q - Psi(q); both sides occur below gamma {2 - 2 / np.log(2):.3f}; gamma, q"
-    yield smallest("k24_any_negative_gamma_margin", drops, places, label)
+    yield smallest("negative_gamma_any_margin", drops, places, label)
 
 
 def _confidence() -> Iterator[Check]:

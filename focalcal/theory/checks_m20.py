@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from focalcal.common.checks import Check
 from focalcal.theory.checks import binary_rows, largest, simplex_sample, smallest
 from focalcal.theory.proper import conditional_risk, focal_loss
 from focalcal.theory.psi import psi_inverse
-from focalcal.theory.thresholds import gamma_star, phi
+from focalcal.theory.thresholds import gamma_star, phi, underconfidence_threshold
 
 THRESHOLDS = np.linspace(0.01, 0.49, 97)
 GAMMAS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
@@ -29,8 +30,9 @@ def m20_checks() -> Iterator[Check]:
 
 def linear_model_checks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
     """Yield App. G's comparisons of cross-entropy and focal loss; `rows` are the linear model's table."""
-    focal = {(row["spread"], row["seed"]): row for row in rows if row["loss"] != "ce"}
-    pairs = [(row, focal[row["spread"], row["seed"]]) for row in rows if row["loss"] == "ce"]
+    dataset = itemgetter("noise", "spread", "seed")
+    focal = {dataset(row): row for row in rows if row["loss"] != "ce"}
+    pairs = [(row, focal[dataset(row)]) for row in rows if row["loss"] == "ce"]
     for name, words, column, first, second in (
         ("m20_weight_norm_ratio", "cross-entropy / focal", "weight_norm", 0, 1),
         ("m20_logit_norm_ratio", "cross-entropy / focal", "logit_norm", 0, 1),
@@ -41,12 +43,17 @@ def linear_model_checks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
         yield Check(name, min(ratios), f"{words} = {extent}")
     angles = [abs(math.degrees(_direction(ce) - _direction(other))) for ce, other in pairs]
     yield Check("m20_direction_difference", max(angles), "degrees, largest over the datasets")
-    shares: dict[float, list[float]] = {}
+    shares: dict[tuple[str, float], list[float]] = {}
     for ce, _ in pairs:
-        shares.setdefault(ce["spread"], []).append(ce["mistakes_above_90"])
-    means = {spread: float(np.mean(values)) for spread, values in shares.items()}
-    detail = ", ".join(f"{100 * share:.0f} % (spread {spread:g})" for spread, share in means.items())
-    yield Check("m20_confident_mistakes", max(means.values()), f"above 90 % confidence: {detail}")
+        shares.setdefault((ce["noise"], ce["spread"]), []).append(ce["mistakes_above_90"])
+    means = {key: float(np.mean(values)) for key, values in shares.items()}
+    detail = ", ".join(
+        f"{100 * share:.0f} % ({noise}, spread {spread:g})" for (noise, spread), share in means.items()
+    )
+    best = max(means, key=means.__getitem__)
+    by_seed = tuple(shares[best]) if len(shares[best]) > 1 else ()
+    detail = f"above 90 % confidence: {detail}"
+    yield Check("m20_confident_mistakes", means[best], detail, by_seed=by_seed)
     column = "median_mistake_confidence"
     gaps = [ce[column] - other[column] for ce, other in pairs]
     detail = f"lower by {min(gaps):.3g} to {max(gaps):.3g}"
@@ -65,6 +72,8 @@ def _gradients() -> Iterator[Check]:
     yield Check("m20_gradient_ratio_difference", max(errors), "against a central difference, 7 gammas")
     yield Check("m20_ratio_turning_points", max(turns), "g rises, then falls: one turning point, 7 gammas")
     yield Check("m20_ratio_at_019_gamma_5", float(phi(0.19, 5.0)))
+    yield Check("m20_ratio_at_020_gamma_5", float(phi(0.20, 5.0)))
+    yield Check("m20_equal_gradients_gamma_5", underconfidence_threshold(5.0), "p with g(p, 5) = 1")
     steep = np.linspace(7.0, 100.0, 931)
     yield largest("m20_ratio_at_05_from_gamma_7", [float(phi(0.5, gamma)) for gamma in steep], steep, "gamma")
 
@@ -90,12 +99,16 @@ def _lambert_branches() -> Iterator[Check]:
     p0 = np.linspace(0.01, 0.99, 981)
     a, b = 1.0 - p0, p0 * np.log(p0)
     argument = -(a ** (1.0 - a / b)) / b * np.log(a)
-    low = p0 < 0.5
-    principal = a[low] / b[low] + lambertw(np.maximum(argument[low], -1.0 / math.e), 0).real / np.log(a[low])
+    principal = a / b + lambertw(np.maximum(argument, -1.0 / math.e), 0).real / np.log(a)
+    low, high = p0 < 0.5, p0 > 0.5
     least = p0[argument.argmin()]
     yield Check("m20_lambert_argument_least", argument.min(), f"p0 = {least:.3g}")
     yield Check("m20_lambert_argument_least_at", least)
-    yield Check("m20_principal_branch_gamma", principal.max(), "0 up to rounding for every p0 < 0.5")
+    yield Check("m20_principal_branch_gamma", principal[low].max(), "0 up to rounding for every p0 < 0.5")
+    above = Check(
+        "m20_principal_branch_gamma_above_half", principal[high].max(), "largest for 0.5 < p0 <= 0.99"
+    )
+    yield above
 
 
 def _entropy() -> Iterator[Check]:

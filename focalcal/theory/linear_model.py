@@ -2,7 +2,9 @@
 
 M20: each class has two normal clusters, the four means on the vertices of a square, linearly separable; 10 %
 of the labels are flipped; sigmoid(w1 x1 + w2 x2) is fitted by gradient descent with both losses. M20 does not
-give the clusters' spread, the sample size or the step size; they are parameters here.
+give the clusters' spread, the sample size or the step size; they are parameters here. "Flipped" is read in
+two ways: as written, or as the `flip_y=0.1` of scikit-learn's `make_classification`, whose data App. G seems
+to describe: it draws 10 % of the labels anew, which flips half of them.
 """
 
 import itertools
@@ -19,6 +21,8 @@ VERTICES = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 """Cluster means; the first coordinate's sign is the class."""
 RECORDED_STEPS = 120
 TEST_SEED_OFFSET = 1_000_000
+FLIPPED, REDRAWN = "flipped", "redrawn"
+"""What happens to 10 % of the labels."""
 LOSSES = {"ce": 0.0, "focal-1": 1.0}
 """M20 compares cross-entropy with focal loss at gamma = 1."""
 Row = dict[str, float | str]
@@ -42,14 +46,19 @@ class Fits:
     weights: np.ndarray
 
 
-def draw_sample(size: int, seed: int, spread: float = 0.5, flipped: float = 0.1) -> Sample:
-    """Return `size` points, a quarter per cluster, with exactly round(flipped * size) labels flipped."""
+def draw_sample(
+    size: int, seed: int, spread: float = 0.5, flipped: float = 0.1, noise: str = FLIPPED
+) -> Sample:
+    """Return `size` points, a quarter per cluster, with exactly round(flipped * size) labels flipped.
+
+    With `noise` redrawn, these labels are drawn anew, with equal probabilities.
+    """
     generator = np.random.default_rng(seed)
     cluster = np.arange(size) % len(VERTICES)
     points = VERTICES[cluster] + spread * generator.standard_normal((size, 2))
     labels = np.sign(VERTICES[cluster, 0])
     flips = generator.choice(size, size=round(flipped * size), replace=False)
-    labels[flips] *= -1.0
+    labels[flips] *= -1.0 if noise == FLIPPED else generator.choice([-1.0, 1.0], size=len(flips))
     return Sample(points, labels)
 
 
@@ -85,21 +94,23 @@ def misclassified_confidences(sample: Sample, weights: np.ndarray) -> np.ndarray
 
 
 def run_experiment(settings: TheorySettings) -> tuple[list[Row], list[Row]]:
-    """Return both losses trained on every spread and seed of `settings`, as two tables.
+    """Return both losses trained on every noise, spread and seed of `settings`, as two tables.
 
     The first has one row per loss and dataset: final norms, and the confidence of test mistakes. The second
     has one row per recorded step of these: the norms of weights and logits.
     """
     size = settings.linear_model_samples
-    datasets = list(itertools.product(settings.linear_model_spreads, settings.linear_model_seeds))
-    train = [draw_sample(size, seed, spread) for spread, seed in datasets]
+    datasets = list(
+        itertools.product((FLIPPED, REDRAWN), settings.linear_model_spreads, settings.linear_model_seeds)
+    )
+    train = [draw_sample(size, seed, spread, noise=noise) for noise, spread, seed in datasets]
     rows: list[Row] = []
     history: list[Row] = []
     for loss, gamma in LOSSES.items():
         fits = fit_linear_models(train, gamma, settings.linear_model_steps)
-        for index, (spread, seed) in enumerate(datasets):
-            name: Row = {"spread": float(spread), "seed": seed, "loss": loss}
-            test = draw_sample(4 * size, TEST_SEED_OFFSET + seed, spread)
+        for index, (noise, spread, seed) in enumerate(datasets):
+            name: Row = {"noise": noise, "spread": float(spread), "seed": seed, "loss": loss}
+            test = draw_sample(4 * size, TEST_SEED_OFFSET + seed, spread, noise=noise)
             norms: list[Row] = [
                 {"step": int(step), "weight_norm": float(weight_norm), "logit_norm": float(logit_norm)}
                 for step, weight_norm, logit_norm in zip(

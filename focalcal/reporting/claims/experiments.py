@@ -37,12 +37,14 @@ def experiment_checks(
     surfaces: Iterable[tuple[Run, Mapping[str, np.ndarray]]],
     histories: Iterable[tuple[Run, pd.DataFrame]],
     cells: pd.DataFrame,
+    comparisons: pd.DataFrame,
 ) -> list[Check]:
     """Return the wanted checks, given by name and setting, that the available runs allow.
 
     `runs` are those that succeeded, `frame` is the result of `load_metrics`, `cells` that of
-    `measured_cells`; `surfaces` and `histories` belong to the runs.
+    `measured_cells`, `comparisons` that of `load_comparisons`; `surfaces` and `histories` belong to the runs.
     """
+    comparisons = comparisons[comparisons["samples"].isna()]
     ends = [
         {**history.iloc[-1], **{name: run[name] for name in RUN}}
         for run, history in histories
@@ -57,11 +59,12 @@ def experiment_checks(
     checks: list[Check] = []
     for place in dict.fromkeys(map(_place, runs)):
         here = [run for run in runs if _place(run) == place]
-        scores, ends_here = (
-            table[(table["dataset"] == place[0]) & (table["model"] == place[1])] for table in (frame, last)
+        scores, ends_here, compared = (
+            table[(table["dataset"] == place[0]) & (table["model"] == place[1])]
+            for table in (frame, last, comparisons)
         )
         own_surfaces = [(run, arrays) for run, arrays in surfaces if _place(run) == place]
-        everything = Measurements(scores, ends_here, own_surfaces, cells)
+        everything = Measurements(scores, ends_here, own_surfaces, cells, compared)
         # Most settings leave the same runs, whose scores are then computed once.
         part, computed = cache(partial(_part, everything)), cache(_computed)
         for setting, of_setting in names.values():
@@ -102,14 +105,15 @@ def _computed(name: str, runs: Measurements) -> Check | None:
     found = _measure(name, runs)
     if found is None:
         return None
-    value, detail, n = found
+    value, detail, n, *half_widths = found
     alone = []
     for single in runs.by_seed:
         one = _measure(name, single)
         # A seed speaks for a check only if it covers all of its measurements.
         if one is not None and one[2] == n:
             alone.append(float(one[0]))
-    return Check(name, float(value), detail, n, tuple(alone) if len(alone) > 1 else ())
+    by_seed = tuple(alone) if len(alone) > 1 else ()
+    return Check(name, float(value), detail, n, by_seed, half_width=half_widths[0] if half_widths else None)
 
 
 def _measure(name: str, runs: Measurements) -> Found:
@@ -123,10 +127,11 @@ def _part(everything: Measurements, keys: frozenset[Key], off_grid: frozenset[Ke
     def chosen(frame: pd.DataFrame, among: frozenset[Key]) -> np.ndarray:
         return pd.MultiIndex.from_frame(frame[list(RUN)]).isin(list(among))
 
-    frame, ends = everything.frame, everything.ends
+    frame, ends, compared = everything.frame, everything.ends, everything.comparisons
     kept = chosen(frame, keys) & ~(chosen(frame, off_grid) & (frame["criterion"] != "").to_numpy())
     surfaces = [(run, arrays) for run, arrays in everything.surfaces if _key(run) in keys - off_grid]
-    return Measurements(frame[kept], ends[chosen(ends, keys)], surfaces, everything.cells)
+    compared = compared[chosen(compared, keys - off_grid)]
+    return Measurements(frame[kept], ends[chosen(ends, keys)], surfaces, everything.cells, compared)
 
 
 def _place(run: Run) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 A public function is a check: a claim names it, with texts as arguments after colons (`trend:accuracy`). It
 returns the number, what the number is in words, and from how many measurements it was computed; None if the
-runs do not allow it. Scores are means over seeds on the test set.
+runs do not allow it. Scores are means over seeds on the test set. The spread of what single seeds give tells
+how sure a number is; where a bootstrap over test samples does, the check returns that interval too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,16 +14,20 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from focalcal.common.intervals import NORMAL_HALF_WIDTH
 from focalcal.reporting.records.measurements import SCORE
 from focalcal.reporting.records.published import DIVISORS
 from focalcal.training.catalogue import training_gamma
 
-Found = tuple[float, str, int] | None
+Found = tuple[float, str, int] | tuple[float, str, int, float] | None
+"""A number, what it is, from how many measurements, and half the width of its interval over test samples."""
 M20_BASELINES = ("ce", "brier", "mmce")
 FEWEST_GAMMAS = 3
 """Training gammas that a trend needs."""
 HALF_STEP = 0.05
 """M20 searched T in steps of 0.1, so its ranges extend by half a step."""
+FEWEST_SEEDS = 2
+"""Seeds that have a spread."""
 STANDARD_ERRORS = 3.0
 """How far a reproduced cell may lie from the printed one, in standard errors of the difference."""
 TREND_SCORES = {"temperature": ("ts", "adaece"), "adaece": ("ts", "adaece"), "accuracy": ("none", "")}
@@ -41,6 +46,8 @@ class Measurements:
     """Each run with its search surfaces."""
     cells: pd.DataFrame
     """The papers' printed cells, as `measured_cells` gives them."""
+    comparisons: pd.DataFrame
+    """Rows of comparisons.csv."""
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -63,6 +70,7 @@ class Measurements:
                 self.ends[self.ends["seed"] == seed],
                 [(run, arrays) for run, arrays in self.surfaces if run["seed"] == seed],
                 self.cells,
+                self.comparisons[self.comparisons["seed"] == seed],
             )
             for seed in self.frame["seed"].unique()
         ]
@@ -89,10 +97,37 @@ def fts_accuracy_change(runs: Measurements) -> Found:
     return _largest_value((pair["first"] - pair["second"]).abs(), "accuracy of FTS against TS")
 
 
-def fts_log_loss_rise(runs: Measurements) -> Found:
-    """Return the largest rise of log-loss by FTS instead of TS; gamma is chosen by ECE, T by log-loss."""
-    pair = runs.pair(("fts-k24", "nll", "nll"), ("ts", "nll", "nll"))
-    return _largest_value(pair["first"] - pair["second"], "rise of log-loss in nats, gamma chosen by ECE")
+def fts_change(runs: Measurements, metric: str) -> Found:
+    """Return by how much FTS changes a score of TS, both fitted by it, on the loss where it helps least.
+
+    That is the loss with the highest interval, over test samples; seeds share these, so that errors do not
+    average out.
+    """
+    rows = runs.comparisons
+    pair = (rows["method"] == "fts") & (rows["against"] == "ts")
+    rows = rows[pair & (rows["criterion"] == metric) & (rows["metric"] == metric)]
+    if rows.empty:
+        return None
+    means = rows.groupby("loss")[["difference", "error"]].mean()
+    half_widths = NORMAL_HALF_WIDTH * means["error"]
+    surely_higher = means["difference"] > half_widths
+    ends = means["difference"] + half_widths.where(~surely_higher, -half_widths)
+    least = ends[surely_higher].idxmax() if surely_higher.any() else ends.idxmax()
+    lower = int((means["difference"] < -half_widths).sum())
+    words = f"{metric} of FTS less that of TS: {least}; surely lower on {lower} of {len(means)}"
+    return float(means["difference"][least]), words, len(means), float(half_widths[least])
+
+
+def fts_log_loss_rise(runs: Measurements, method: str) -> Found:
+    """Return the largest rise of log-loss by FTS, with T chosen by it, instead of TS.
+
+    `fts` chooses gamma by log-loss too, `fts-k24` by ECE.
+    """
+    pair = runs.pair((method, "nll", "nll"), ("ts", "nll", "nll"))
+    chosen = {"fts": "log-loss", "fts-k24": "ECE"}[method]
+    return _largest_value(
+        pair["first"] - pair["second"], f"rise of log-loss in nats, gamma chosen by {chosen}"
+    )
 
 
 def line_search_rise(runs: Measurements) -> Found:
@@ -226,6 +261,33 @@ def psi_ece_above_ce(runs: Measurements) -> Found:
     return _mean_value(pair["focal"] - pair["ce"], "ECE after Psi less that of cross-entropy as trained")
 
 
+def printed_temperature(runs: Measurements, loss: str, printed: str) -> Found:
+    """Return how far the T of TS by ECE is from a printed one, in standard errors; negative within rounding.
+
+    M20 trained one network: its T is taken to spread over seeds as ours does.
+    """
+    rows = runs.frame
+    rows = rows[(rows["loss"] == loss) & (rows["method"] == "ts") & (rows["criterion"] == "ece")]
+    found = rows.drop_duplicates("seed")["temperature"].dropna()
+    if len(found) < FEWEST_SEEDS:
+        return None
+    error = found.std() * np.sqrt(1 + 1 / len(found))
+    off = abs(found.mean() - float(printed)) - HALF_STEP
+    words = f"T {found.mean():.2f}, SD {found.std():.2f} over seeds; distance in standard errors"
+    return (off / error if error else np.sign(off) * np.inf), words, len(found)
+
+
+def temperature_difference(runs: Measurements) -> Found:
+    """Return the largest difference of M20's best temperatures, on its own grid, from the printed ones."""
+    cells = runs.cells[(runs.cells["paper"] == "M20") & (runs.cells["method"] == "ts-m20")]
+    names = ["dataset", "model", "loss", "method", "criterion"]
+    cells = cells[cells["temperature"].notna()].drop_duplicates(names)[[*names, "temperature"]]
+    ours = runs.frame.dropna(subset="temperature").groupby(names)["temperature"].mean().reset_index()
+    pair = cells.merge(ours, on=names, suffixes=("_printed", "")).set_index(["loss", "criterion"])
+    words = f"largest difference from {len(pair)} printed temperatures"
+    return _largest_value((pair["temperature"] - pair["temperature_printed"]).abs(), words)
+
+
 def cell_difference(runs: Measurements, paper: str, metric: str) -> Found:
     """Return the largest absolute difference from a paper's printed cells of a metric."""
     cells = _joined_cells(runs, paper, metric)
@@ -236,10 +298,12 @@ def cell_difference(runs: Measurements, paper: str, metric: str) -> Found:
 def cells_within(runs: Measurements, paper: str, metric: str) -> Found:
     """Return the share of printed cells within three standard errors of the difference from ours.
 
-    Both sides have a standard deviation over seeds; the last printed digit may be rounded by half a unit.
+    Both sides have a standard deviation over seeds; a paper that prints none trained one network, which is
+    taken to spread as ours do. The last printed digit may be rounded by half a unit.
     """
-    cells = _joined_cells(runs, paper, metric).dropna(subset=["std", "printed_std"])
-    variance = cells["std"] ** 2 / cells["count"] + cells["printed_std"] ** 2 / cells["seeds"]
+    cells = _joined_cells(runs, paper, metric).dropna(subset=["std"])
+    printed_std = cells["printed_std"].fillna(cells["std"])
+    variance = cells["std"] ** 2 / cells["count"] + printed_std**2 / cells["seeds"].clip(lower=1)
     off = (cells["mean"] - cells["value"]).abs() - cells["rounding"]
     return _share(off <= STANDARD_ERRORS * np.sqrt(variance), "cells within three standard errors")
 

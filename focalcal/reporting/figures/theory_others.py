@@ -25,7 +25,7 @@ from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.text import format_short
 from focalcal.theory.checks import binary_rows
-from focalcal.theory.linear_model import TEST_SEED_OFFSET, draw_sample, misclassified_confidences
+from focalcal.theory.linear_model import FLIPPED, TEST_SEED_OFFSET, draw_sample, misclassified_confidences
 from focalcal.theory.psi import psi_inverse
 from focalcal.theory.thresholds import (
     minimiser_confidence,
@@ -197,7 +197,8 @@ def m20_fig7(_sources: Sources) -> Figure:
 
 
 def _middle_spread(rows: pd.DataFrame) -> tuple[float, pd.DataFrame]:
-    """Return the middle one of the spreads that were run, and its rows."""
+    """Return the middle one of the spreads that were run, and its rows with flipped labels."""
+    rows = rows[rows["noise"] == FLIPPED]
     spreads = sorted(set(rows["spread"]))
     spread = spreads[len(spreads) // 2]
     return spread, rows[rows["spread"] == spread]

@@ -6,12 +6,12 @@ from focalcal.common.csv_rows import read_rows
 
 def test_checks_are_read_as_written(tmp_path):
     exact = Check("exact", 0.1 + 0.2)
-    measured = Check("measured", -1.0, "one, two", 2, (0.1 + 0.2, -2.5), "P s", "d/m", "brief")
+    measured = Check("measured", -1.0, "one, two", 2, (0.1 + 0.2, -2.5), "P s", "d/m", "brief", 0.25)
     write_checks(tmp_path / "checks.csv", [exact, measured])
     assert (tmp_path / "checks.csv").read_text() == (
-        "name,value,detail,n,by_seed,setting,place,outside\n"
-        "exact,0.30000000000000004,,,,,,\n"
-        'measured,-1.0,"one, two",2,0.30000000000000004 -2.5,P s,d/m,brief\n'
+        "name,value,detail,n,by_seed,setting,place,outside,half_width\n"
+        "exact,0.30000000000000004,,,,,,,\n"
+        'measured,-1.0,"one, two",2,0.30000000000000004 -2.5,P s,d/m,brief,0.25\n'
     )
     assert [check_from_row(row) for row in read_rows(tmp_path / "checks.csv")] == [exact, measured]
 

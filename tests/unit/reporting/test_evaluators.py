@@ -51,11 +51,13 @@ def test_a_check_beside_is_shown_and_not_judged(checks):
 
 
 IN = Setting("P nets", "networks of the paper")
+T_2 = 4.302652729911275
+"""The quantile of Student's t for an interval over three seeds."""
 
 
 @pytest.fixture
 def measured(tmp_path):
-    """Return a check of four places, two of them inside the setting."""
+    """Return a check of four places, two of them inside the setting, without any spread."""
     places = {
         "a/net": (1.0, 8, ""),
         "b/net": (0.5, 2, ""),
@@ -63,7 +65,7 @@ def measured(tmp_path):
         "d/mlp": (0.2, 3, "brief"),
     }
     checks = [
-        Check("share", value, "", n, setting=IN.name, place=place, outside=outside)
+        Check("share", value, "", n, setting=IN.name, place=place, outside=outside, half_width=0.0)
         for place, (value, n, outside) in places.items()
     ]
     write_checks(tmp_path / CHECKS, [*checks, replace(checks[2], name="only")])
@@ -85,6 +87,78 @@ def test_a_statement_about_all_cases_is_judged_on_their_mean(measured):
     assert found.agrees is True, "(8 + 1) / 10"
     assert found.measured.startswith("share: together 0.9: a/net = 1 (n = 8); ")
     assert evaluators.at_least(claim, measured, check="share", bound=0.91, pooled=True).agrees is False
+
+
+@pytest.mark.parametrize(
+    ("by_seed", "half_width", "agrees", "words"),
+    [
+        ((0.3, 0.4, 0.5), None, False, "0.4 ± 0.248"),
+        ((0.5, 0.6, 0.7), None, None, "0.6 ± 0.248"),
+        ((0.9, 1.0, 1.1), None, True, "1 ± 0.248"),
+        ((), 0.2, None, "0.6 ± 0.2"),
+        ((), 0.05, False, "0.6 ± 0.05"),
+        ((), None, None, "0.6 (no interval: one run)"),
+    ],
+)
+def test_no_verdict_rests_on_less_than_its_uncertainty(tmp_path, by_seed, half_width, agrees, words):
+    value = sum(by_seed) / 3 if by_seed else 0.6
+    check = Check("c", value, "", 3, by_seed, setting=IN.name, place="a/net", half_width=half_width)
+    write_checks(tmp_path / CHECKS, [check])
+    claim = replace(CLAIM, tolerance=0.0, setting=IN)
+    found = evaluators.at_least(claim, Evidence([tmp_path / CHECKS]), check="c", bound=0.7)
+    assert found.agrees is agrees
+    assert found.measured.startswith("undecided: " if agrees is None else "c: a/net = ")
+    assert f"a/net = {words}" in found.measured
+    assert pytest.approx(0.248, abs=5e-4) == T_2 * 0.1 / 3**0.5
+    exact = evaluators.at_least(claim, Evidence([tmp_path / CHECKS]), check="c", bound=0.7, sampled=False)
+    assert exact.agrees is (value >= 0.7), "what chance does not change needs no interval"
+
+
+def test_the_mean_over_three_places_is_as_sure_as_their_spread_allows(tmp_path):
+    def judged(values, bound):
+        checks = [
+            Check("c", value, "", 2, setting=IN.name, place=f"{place}/net")
+            for place, value in zip("abc", values, strict=True)
+        ]
+        write_checks(tmp_path / CHECKS, checks)
+        claim = replace(CLAIM, tolerance=0.0, setting=IN)
+        return evaluators.at_least(claim, Evidence([tmp_path / CHECKS]), check="c", bound=bound, pooled=True)
+
+    assert judged((0.3, 0.4, 0.5), 0.1).agrees is True
+    found = judged((0.3, 0.4, 0.5), 0.2)
+    assert (found.agrees, found.measured[:32]) == (None, "undecided: c: together 0.4 ± 0.2")
+    assert judged((1.0, 1.0, 1.0), 1.0).agrees is True
+    assert judged((0.3, 0.4, 0.5), 0.9).agrees is False
+
+
+def test_means_over_seeds_in_tables_are_judged_with_their_intervals(tmp_path):
+    (tmp_path / TABLE).parent.mkdir(parents=True)
+    rows = ["focal-1,0.010,0.002", "focal-2,0.020,0.003", "focal-3,0.021,"]
+    (tmp_path / TABLE).write_text(
+        "\n".join(["loss_id,ece_mean,ece_half_width,note", *(f"{r}," for r in rows)])
+    )
+    evidence = Evidence([tmp_path / TABLE])
+
+    def found(evaluator, losses, **arguments):
+        where = {"loss_id": losses}
+        return getattr(evaluators, evaluator)(
+            TABLE_CLAIM, evidence, column="ece_mean", where=where, **arguments
+        )
+
+    two, three = ["focal-1", "focal-2"], ["focal-1", "focal-2", "focal-3"]
+    assert found("table_at_most", two, bound=0.023).agrees is True
+    assert found("table_at_most", two, bound=0.0229).agrees is None
+    assert found("table_at_most", two, bound=0.016).agrees is False
+    assert found("table_rises", two, along="loss_id").agrees is True, "0.010 ± 0.0036"
+    assert found("table_rises", three, along="loss_id").agrees is None, "one seed has no interval"
+    assert found("table_lowest", two, lowest="focal-2").agrees is False
+    assert found("table_spread", two, bound=0.012).agrees is None
+    assert found("table_ratio", two[::-1], along="loss_id", bound=1.2).agrees is True
+    assert found("table_ratio", two[::-1], along="loss_id", bound=1.8).agrees is None
+    assert (
+        found("table_at_most", ["focal-3"], bound=1).measured
+        == "undecided: focal-3 0.021 (no interval: one run)"
+    )
 
 
 def test_runs_outside_the_setting_decide_nothing(measured):

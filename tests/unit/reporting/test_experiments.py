@@ -13,7 +13,7 @@ from focalcal.reporting.claims import experiments
 from focalcal.reporting.claims.ledger import load_claims, wanted_checks
 from focalcal.reporting.claims.settings import Setting
 from focalcal.reporting.records import published
-from focalcal.reporting.records.measurements import COLUMNS, RUN
+from focalcal.reporting.records.measurements import COLUMNS, COMPARISON_COLUMNS, RUN
 
 ANY = Setting("any", "every run")
 FIT = Setting("fit", "networks that fit", largest_training_error=0.05)
@@ -32,7 +32,7 @@ def run_of(names, **changes):
     return {**dict(zip(RUN, map(str, names), strict=True)), **base, **changes}
 
 
-def checks_of(name, *rows, setting=ANY, changes=None, surfaces=(), histories=()):
+def checks_of(name, *rows, setting=ANY, changes=None, surfaces=(), histories=(), compared=()):
     """Return the checks of one name; `changes` gives facts of runs by loss."""
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     names = dict.fromkeys(
@@ -40,7 +40,16 @@ def checks_of(name, *rows, setting=ANY, changes=None, surfaces=(), histories=())
         + [tuple(run[key] for key in RUN) for run, _ in [*surfaces, *histories]]
     )
     runs = [run_of(key, **(changes or {}).get(key[2], {})) for key in names]
-    return experiments.experiment_checks([(name, setting)], runs, frame, surfaces, histories, cells())
+    return experiments.experiment_checks(
+        [(name, setting)], runs, frame, surfaces, histories, cells(), comparisons(compared)
+    )
+
+
+def comparisons(rows):
+    """Return comparisons of FTS with TS by equal-mass ECE; the rows have loss, difference and error."""
+    fixed = {"dataset": "d", "model": "m", "seed": "1", "method": "fts", "against": "ts"}
+    fixed |= {"criterion": "adaece", "metric": "adaece"}
+    return pd.DataFrame([{**fixed, **row} for row in rows], columns=COMPARISON_COLUMNS)
 
 
 @cache
@@ -131,11 +140,43 @@ def test_gains_and_rises():
     assert check_of("criterion_gain:adaece:nll", *rows).value == pytest.approx(0.5)
     assert check_of("criterion_gain:nll:adaece", *rows).value == pytest.approx(0.1)
     rows += [row("ce", "fts-k24", "nll", "nll", 0.93)]
-    assert check_of("fts_log_loss_rise", *rows).value == pytest.approx(0.03)
+    assert check_of("fts_log_loss_rise:fts-k24", *rows).value == pytest.approx(0.03)
+    assert checks_of("fts_log_loss_rise:fts", *rows) == []
     rows = [*scaled("ce", 0.03, 0.02), row("ce", "fts-line", "adaece", "adaece", 0.022)]
     found = check_of("line_search_rise", *rows)
     assert found.value == pytest.approx(0.1)
     assert found.detail == "mean ECE 2.20 % by the line, 2.00 % by the grid"
+
+
+def test_the_change_by_fts_is_that_of_the_loss_it_helps_least():
+    def change(*differences):
+        losses = ("ce", "focal-1", "focal-2")
+        compared = [
+            {"loss": loss, "difference": difference, "error": error}
+            for loss, (difference, error) in zip(losses, differences, strict=False)
+        ]
+        rows = [row(line["loss"], "none", "", "ece", 0.1) for line in compared]
+        return check_of("fts_change:adaece", *rows, compared=compared)
+
+    sure = change((-0.006, 0.001), (-0.005, 0.002))
+    assert (sure.value, sure.half_width, sure.n) == (-0.005, pytest.approx(0.00392, abs=1e-6), 2)
+    assert sure.detail.endswith(": focal-1; surely lower on 2 of 2")
+    assert change((-0.006, 0.001), (-0.001, 0.002)).half_width > 0.001, "one loss is within the noise"
+    higher = change((0.004, 0.001), (0.003, 0.005), (-0.01, 0.001))
+    assert (higher.value, higher.half_width) == (0.004, pytest.approx(0.00196, abs=1e-5)), (
+        "a sure loss decides"
+    )
+    assert checks_of("fts_change:nll", row("ce", "none", "", "ece", 0.1)) == []
+
+
+def test_seeds_share_test_samples():
+    rows = [row("ce", "none", "", "ece", 0.1, seed=seed) for seed in (1, 2)]
+    compared = [
+        {"loss": "ce", "seed": seed, "difference": difference, "error": 0.002}
+        for seed, difference in (("1", -0.01), ("2", -0.02))
+    ]
+    found = check_of("fts_change:adaece", *rows, compared=compared)
+    assert (found.value, found.half_width) == (pytest.approx(-0.015), pytest.approx(0.00392, abs=1e-6))
 
 
 def test_the_gain_that_a_cheaper_search_keeps():
@@ -269,6 +310,33 @@ def test_cells_may_differ_by_three_standard_errors(mean, share):
     assert checks_of("cells_within:K24:adaece", rows[0]) == [], "one seed has no spread"
 
 
+@pytest.mark.parametrize(("mean", "share"), [(0.0155, 1.0), (0.0189, 1.0), (0.0192, 0.0)])
+def test_a_network_trained_once_is_taken_to_spread_as_ours(mean, share):
+    """M20 prints 1.55; with SD 0.1 over three seeds, 3 standard errors are 0.3 sqrt(4/3) = 0.346."""
+    rows = [
+        row("flsd-53", "none", "", "ece", mean + step, dataset="cifar10", model="resnet50", seed=seed)
+        for seed, step in enumerate((-0.001, 0.0, 0.001))
+    ]
+    assert check_of("cells_within:M20:ece", *rows).value == share
+
+
+def test_printed_temperatures():
+    def runs(*temperatures):
+        return [
+            row("ce", "ts", "ece", "ece", 0.1, t, seed=seed) for seed, t in enumerate(temperatures, start=1)
+        ]
+
+    found = check_of("printed_temperature:ce:3.4", *runs(3.8, 3.9, 4.0))
+    assert found.value == pytest.approx((0.5 - 0.05) / (0.1 * (4 / 3) ** 0.5))
+    assert check_of("printed_temperature:ce:3.4", *runs(3.4, 3.4, 3.5)).value < 0
+    assert checks_of("printed_temperature:ce:3.4", *runs(3.4)) == [], "one seed has no spread"
+    place = {"dataset": "cifar10", "model": "resnet50"}
+    ours = [row("flsd-53", "ts-m20", "ece", "ece", 0.01, 1.1, **place)]
+    assert check_of("temperature_difference", *ours).value == pytest.approx(0), "M20 Table 1 prints 1.1"
+    ours = [row("flsd-53", "ts-m20", "ece", "ece", 0.01, 1.3, **place)]
+    assert check_of("temperature_difference", *ours).value == pytest.approx(0.2)
+
+
 def test_printed_log_loss_of_fts_is_at_the_gamma_chosen_by_ece():
     place = {"dataset": "cifar10", "model": "resnet50"}
     rows = [row("ce", method, "nll", "nll", 0.16, **place) for method in ("ts", "fts", "fts-k24")]
@@ -279,7 +347,7 @@ def test_printed_log_loss_of_fts_is_at_the_gamma_chosen_by_ece():
 def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
     fits = [("none", ""), ("psi", "")]
     lower = collections.defaultdict(float, fts=-0.001)
-    searches = ("ts", "fts", "fts-k24", "fts-line", "fts-predicted")
+    searches = ("ts", "ts-m20", "fts", "fts-k24", "fts-line", "fts-predicted")
     fits += [(method, criterion) for method in searches for criterion in ("nll", "ece", "adaece")]
     losses = {"ce": 0.12, "brier": 0.11, "mmce": 0.13, "focal-1": 0.17, "focal-2": 0.15, "focal-3": 0.18}
     rows = [
@@ -303,6 +371,7 @@ def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
         [(run, arrays) for run in runs],
         [(run, pd.DataFrame([{"epoch": 350, **columns}])) for run in runs],
         cells(),
+        comparisons([{"dataset": "cifar10", "model": "resnet50", "loss": "ce", "difference": 0, "error": 1}]),
     )
     assert {check.name for check in found} == {name for name, _ in wanted}
-    assert len(wanted) == 46
+    assert len(wanted) == 49

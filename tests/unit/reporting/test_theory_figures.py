@@ -31,8 +31,10 @@ def linear_model_tables():
     history = [(*key, step, key[1] + step, 2.0 * step) for key in keys for step in (1, 10, 100)]
     columns = ["spread", "seed", "loss"]
     return (
-        pd.DataFrame(models, columns=[*columns, "weight_1", "weight_2"]),
-        pd.DataFrame(history, columns=[*columns, "step", "weight_norm", "logit_norm"]),
+        pd.DataFrame(models, columns=[*columns, "weight_1", "weight_2"]).assign(noise="flipped"),
+        pd.DataFrame(history, columns=[*columns, "step", "weight_norm", "logit_norm"]).assign(
+            noise="flipped"
+        ),
     )
 
 

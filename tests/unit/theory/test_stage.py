@@ -58,7 +58,7 @@ def test_margins_that_must_hold_hold_and_those_that_fail_fail(stage):
         "k24_confidence_gain_margin_4",
         "k24_confidence_gain_margin_10",
         "k24_h_convexity_margin",
-        "k24_any_negative_gamma_margin",
+        "negative_gamma_any_margin",
     }
     margins = {name: value for name, value in checks.items() if "margin" in name}
     assert {name for name, value in margins.items() if value < -1e-12} == false_statements
