@@ -74,7 +74,7 @@ class _Map:
         """What `log_focal_matrix` takes."""
         log_common, gain, log_gamma = (float(value) for value in self.shape)
         return {
-            "gamma": math.expm1(log_gamma),
+            "gamma": math.expm1(_bounded(log_gamma)),
             "temperature": self.temperature,
             "gain": gain,
             "slopes": math.exp(log_common) * (1.0 + self.coefficients[:, 0]),
@@ -86,9 +86,8 @@ class _Map:
 class _CrossValidated(LogLossCalibrator):
     """Psi^gamma(softmax(slopes * log p + gain * p + weights f)), f = p or 1, with a cross-validated prior."""
 
-    least: ClassVar[tuple[float, float, float]] = (-math.inf, -math.inf, LOWEST_LOG_GAMMA)
-    most: ClassVar[tuple[float, float, float]] = (math.inf, math.inf, HIGHEST_LOG_GAMMA)
-    """Bounds of log u, gain and log(1 + gamma)."""
+    free: ClassVar[tuple[bool, bool, bool]] = (True, True, True)
+    """Whether log u, gain and log(1 + gamma) are fitted; they are 0 otherwise."""
     matrix: ClassVar[bool] = True
 
     def predict_log_proba(self, logits: ArrayLike) -> Array:
@@ -165,7 +164,7 @@ class CrossValidatedMatrixScaling(_CrossValidated):
         As those of `fms`, with `gamma` 0.
     """
 
-    least, most = (-math.inf, -math.inf, 0.0), (math.inf, math.inf, 0.0)
+    free = (True, True, False)
 
 
 @calibrator(
@@ -188,7 +187,7 @@ class CrossValidatedVectorScaling(_CrossValidated):
         As those of `fms`, with `gamma` and `gain` 0, and b (k, 1) as `weights`.
     """
 
-    least, most = (-math.inf, 0.0, 0.0), (math.inf, 0.0, 0.0)
+    free = (True, False, False)
     matrix = False
 
 
@@ -215,7 +214,7 @@ class _Problem:
     def __init__(self, form: type[_CrossValidated], logits: Array, labels: NDArray[np.int64]) -> None:
         self.samples, self.classes = logits.shape
         self._labels, self._blocks = labels, list(row_blocks(*logits.shape))
-        self._bounds = np.array([form.least, form.most])
+        self._free = np.flatnonzero(form.free)
         first = focal_fit(logits, labels, focal=False)
         self.evaluations = first.evaluations
         self._logs = log_psi(logits, 0.0, first.temperature)
@@ -230,16 +229,20 @@ class _Problem:
         """Return the best shape (3,) with v and weights 0."""
         from scipy import optimize  # noqa: PLC0415 - only fits need it, predictions never do
 
-        starts = [np.clip([0.0, 0.0, log_gamma], *self._bounds) for log_gamma in LOG_GAMMA_STARTS]
-        found = optimize.minimize(
-            self._loss,
-            min(starts, key=lambda start: self._loss(start)[0]),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=optimize.Bounds(*self._bounds),
-            options={"ftol": 1e-10, "gtol": 1e-7},
-        )
-        return found.x
+        def loss(free: Array) -> tuple[float, Array]:
+            value, gradient = self._loss(self._whole(free))
+            return value, gradient[self._free]
+
+        starts = [np.array([0.0, 0.0, log_gamma])[self._free] for log_gamma in LOG_GAMMA_STARTS]
+        best = min(starts, key=lambda start: loss(start)[0])
+        options = {"ftol": 1e-10, "gtol": 1e-7}
+        return self._whole(optimize.minimize(loss, best, jac=True, method="L-BFGS-B", options=options).x)
+
+    def _whole(self, free: Array) -> Array:
+        """Return the shape (3,), given the coordinates of it that are fitted."""
+        shape = np.zeros(3)
+        shape[self._free] = free
+        return shape
 
     def fit(self, variance: float, start: _Map, least_decrease: float) -> _Map:
         """Return the best map under a prior, searched from a start."""
@@ -250,28 +253,27 @@ class _Problem:
         if self._features.shape[1] == 1:
             penalty[:, 1] *= self.classes
         scales = 1.0 / np.sqrt(self._curvatures + 2.0 * penalty + DAMPING * self._curvatures.mean())
-        shape_scales = self._shape_scales
+        shape_scales, count = self._shape_scales, len(self._free)
 
         def value_and_gradient(point: Array) -> tuple[float, Array]:
-            coefficients = point[3:].reshape(scales.shape) * scales
-            value, by_shape, gradient = self._all_losses(shape_scales @ point[:3], coefficients)
+            coefficients = point[count:].reshape(scales.shape) * scales
+            shape = self._whole(shape_scales @ point[:count])
+            value, by_shape, gradient = self._all_losses(shape, coefficients)
             value += float(np.sum(penalty * coefficients**2))
             gradient += 2.0 * penalty * coefficients
             gradient *= scales
-            return value, np.append(by_shape @ shape_scales, gradient)
+            return value, np.append(by_shape[self._free] @ shape_scales, gradient)
 
-        limits = np.full((2, 3 + scales.size), [[-np.inf], [np.inf]])
-        limits[:, :3] = self._bounds / shape_scales.diagonal()
+        # Without bounds, of which scipy would make and check lists with one pair per coefficient.
         found = optimize.minimize(
             value_and_gradient,
-            np.append(np.linalg.solve(shape_scales, start.shape), start.coefficients / scales),
+            np.append(np.linalg.solve(shape_scales, start.shape[self._free]), start.coefficients / scales),
             jac=True,
             method="L-BFGS-B",
-            bounds=optimize.Bounds(*limits),
             options={"maxiter": LARGEST_STEP_COUNT, "ftol": least_decrease, "gtol": 1e-6, "maxcor": 20},
         )
-        coefficients = found.x[3:].reshape(scales.shape) * scales
-        return _Map(start.temperature, shape_scales @ found.x[:3], coefficients)
+        coefficients = found.x[count:].reshape(scales.shape) * scales
+        return _Map(start.temperature, self._whole(shape_scales @ found.x[:count]), coefficients)
 
     @functools.cached_property
     def _curvatures(self) -> Array:
@@ -285,13 +287,10 @@ class _Problem:
 
     @functools.cached_property
     def _shape_scales(self) -> Array:
-        """The upper triangular matrix (3, 3) from coordinates with unit curvature at the start to the shape.
-
-        The last coordinate is log(1 + gamma) alone, which has bounds.
-        """
-        shape = self.start.shape
-        gradients = [self._loss(shape + step)[1] for step in DIFFERENCE * np.eye(3)]
-        hessian = (np.array(gradients) - self._loss(shape)[1]) / DIFFERENCE
+        """The upper triangular matrix from coordinates with unit curvature at the start to what is fitted."""
+        shape, free = self.start.shape, self._free
+        gradients = [self._loss(shape + step)[1] for step in DIFFERENCE * np.eye(3)[free]]
+        hessian = ((np.array(gradients) - self._loss(shape)[1]) / DIFFERENCE)[:, free]
         values, vectors = np.linalg.eigh((hessian + hessian.T) / 2.0)
         lower = np.linalg.cholesky(vectors * np.maximum(values, 1.0 / self.samples) @ vectors.T)
         return np.linalg.inv(lower).T
@@ -305,7 +304,9 @@ class _Problem:
 
         `coefficients` (k, 1 + f) are v and the weights; None stands for 0.
         """
-        common, gain, gamma = math.exp(shape[0]), shape[1], math.expm1(shape[2])
+        common, gain, log_gamma = math.exp(shape[0]), shape[1], _bounded(shape[2])
+        gamma = math.expm1(log_gamma)
+        gamma_slope = 1.0 + gamma if log_gamma == shape[2] else 0.0
         slopes: Array | float = common
         if coefficients is not None:
             slopes, weights = (1.0 + coefficients[:, 0]) * common, coefficients[:, 1:]
@@ -318,7 +319,7 @@ class _Problem:
                 scores += self._features[rows] @ weights.T
             value, by_gamma = loss(scores, self._labels[rows], gamma)
             total += value
-            by_shape += np.vdot(scores, sloped), np.vdot(scores, self._probs[rows]), by_gamma * (1.0 + gamma)
+            by_shape += np.vdot(scores, sloped), np.vdot(scores, self._probs[rows]), by_gamma * gamma_slope
             if coefficients is not None:
                 gradient[:, 0] += common * np.einsum("ij,ij->j", scores, self._logs[rows])
                 gradient[:, 1:] += scores.T @ self._features[rows]
@@ -380,6 +381,11 @@ def _past_the_best(losses: Array) -> bool:
     best = int(np.argmin(scores))
     rise = losses[-1] - losses[best]
     return len(losses) - best > 2 or rise.sum() > 2.0 * rise.std() * len(rise) ** 0.5
+
+
+def _bounded(log_gamma: float) -> float:
+    """Return log(1 + gamma) between its limits, which its prior keeps far away."""
+    return min(max(log_gamma, LOWEST_LOG_GAMMA), HIGHEST_LOG_GAMMA)
 
 
 def _kernel() -> Callable[..., tuple[float, float]]:

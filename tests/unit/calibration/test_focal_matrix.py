@@ -60,7 +60,7 @@ def test_no_other_coefficients_have_a_higher_posterior(method, monkeypatch):
     logs = log_psi(LOGITS, 0.0, temperature)
     probs = np.exp(logs)
     features = probs if method.matrix else np.ones((len(logs), 1))
-    free = np.array([1.0, method.most[1] > 0, method.most[2] > 0])
+    free = np.array(method.free, dtype=float)
 
     def log_probabilities(point):
         log_common, gain, log_gamma = point[:3] * free
@@ -92,6 +92,14 @@ def test_a_tiny_variance_and_no_gain_are_focal_temperature_scaling(name, monkeyp
     own = scaling.parameters
     expected = log_psi(logits, own["gamma"], own["temperature"] / own["slopes"].mean())
     np.testing.assert_allclose(scaling.predict_proba(logits), np.exp(expected), atol=1e-6)
+
+
+def test_beyond_the_largest_gamma_only_the_prior_changes():
+    problem = focal_matrix._Problem(FocalMatrixScaling, LOGITS, LABELS)
+    values = [problem._loss(np.array([0.1, 0.2, log_gamma])) for log_gamma in (9.0, 10.0)]
+    prior = (10.0**2 - 9.0**2) / 2 / 0.5**2 / len(LABELS)
+    assert values[1][0] - values[0][0] == pytest.approx(prior)
+    assert values[1][1][2] == pytest.approx(10.0 / 0.5**2 / len(LABELS))
 
 
 def test_a_fold_sees_nothing_of_what_it_holds_out():
