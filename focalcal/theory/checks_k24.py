@@ -1,6 +1,6 @@
 """Checks of the theoretical statements of K24 (Komisarenko & Kull 2024)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -13,6 +13,7 @@ from focalcal.theory.proper import (
     confidence_gain,
     focal_curvature,
     focal_loss,
+    proper_conditional_risk,
     proper_loss,
     properness_margin,
 )
@@ -23,6 +24,9 @@ GAMMAS = (0.05, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
 PROBABILITIES = np.linspace(0.001, 0.999, 999)
 EXAMPLE = np.array([[0.55, 0.30, 0.15]])
 """K24 Fig. 4's ground truth."""
+PERCENTILES = (3, 12, 20)
+"""The risks whose isolines K24 Fig. 4 shows, in per cent of the simplex below them."""
+ANGLES = np.linspace(0.0, 2.0 * np.pi, 180, endpoint=False)
 
 
 def k24_checks() -> Iterator[Check]:
@@ -30,6 +34,8 @@ def k24_checks() -> Iterator[Check]:
     yield from _loss_shape()
     yield from _minimisers()
     yield from _properness()
+    yield from _bijection()
+    yield from _isolines()
     yield from _temperature_bounds()
     yield from _confidence()
     yield from _three_classes()
@@ -77,6 +83,79 @@ def _properness() -> Iterator[Check]:
     yield Check("k24_multiclass_properness_margin", min(margins), "3, 4 and 10 classes, random pairs")
     detail = "argmin on a grid of step 0.01, gamma 1 and 3"
     yield Check("k24_example_minimum_distance", np.abs(best - EXAMPLE).max(), detail)
+
+
+def _bijection() -> Iterator[Check]:
+    """Yield that the map is a bijection (Props 2 and 4), and that the decomposition keeps the gradients."""
+    growth = [np.diff(binary_logit_map(np.linspace(-20.0, 20.0, 2001), gamma)).min() for gamma in GAMMAS]
+    errors = []
+    for classes in (2, 3, 4, 10):
+        q = simplex_sample(classes, 400, seed=10)
+        errors += [np.abs(psi_inverse(psi(q, gamma), gamma) - q).max() for gamma in GAMMAS]
+    logits = 2.0 * np.random.default_rng(11).normal(size=(50, 4))
+    q, classes, step, differences = softmax(logits, axis=1), np.eye(4), 1e-5, []
+    for gamma in GAMMAS:
+        for j, unit in enumerate(classes):
+            one, other = (softmax(logits + sign * step * unit, axis=1) for sign in (1, -1))
+            slope = (proper_loss(psi(one, gamma), gamma) - proper_loss(psi(other, gamma), gamma)) / (2 * step)
+            differences.append(np.abs(slope - phi(q, gamma) * (q[:, [j]] - unit)).max())
+    yield Check(
+        "k24_binary_growth_margin", min(growth), "least step in logits, 2001 points of (-20, 20), 9 gammas"
+    )
+    detail = "-max |Psi^-1(Psi(q)) - q|; 2 to 10 classes, 9 gammas"
+    yield Check("k24_inverse_margin", -max(errors), detail)
+    detail = "slope of L* after Psi in the logits, by central differences, less focal loss's; 9 gammas"
+    yield Check("k24_gradient_difference", max(differences), detail)
+
+
+def _isolines() -> Iterator[Check]:
+    """Yield how round and how triangular Fig. 4's isolines are, around its ground truth.
+
+    The largest triangle inside an ellipse covers 3 sqrt(3) / (4 pi) = 0.4135 of it, inside a triangle all.
+    """
+    truth, rows = EXAMPLE, _around(EXAMPLE[0])
+    risks: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "Brier": lambda q: ((q - truth) ** 2).sum(axis=1),
+        "cross-entropy": lambda q: proper_conditional_risk(q, truth, 0.0),
+        "gamma 1": lambda q: proper_conditional_risk(q, truth, 1.0),
+        "gamma 3": lambda q: proper_conditional_risk(q, truth, 3.0),
+    }
+    shares, roundness = [], []
+    for percent in PERCENTILES:
+        radii = {name: _isoline(risk, np.percentile(risk(rows), percent)) for name, risk in risks.items()}
+        shares.append([_triangle_share(radius) for radius in radii.values()])
+        roundness.append(radii["Brier"].max() / radii["Brier"].min() - 1.0)
+    words = "; ".join(
+        f"{percent} %: {', '.join(f'{name} {share:.3f}' for name, share in zip(risks, row, strict=True))}"
+        for percent, row in zip(PERCENTILES, shares, strict=True)
+    )
+    detail = f"least rise of the largest inscribed triangle's share of the area; {words}"
+    yield Check("k24_isoline_triangle_margin", np.diff(shares, axis=1).min(), detail)
+    detail = (
+        "radius of the Brier score's isolines, smallest over largest less 1; the 20 % one leaves the simplex"
+    )
+    yield Check("k24_isoline_circle_margin", -max(roundness[:2]), detail)
+
+
+def _isoline(risk: Callable[[np.ndarray], np.ndarray], level: float) -> np.ndarray:
+    """Return the distance of an isoline from Fig. 4's truth in each direction, or that of the boundary."""
+    first, second = np.array([1.0, -1.0, 0.0]) / np.sqrt(2), np.array([1.0, 1.0, -2.0]) / np.sqrt(6)
+    rays = np.cos(ANGLES)[:, None] * first + np.sin(ANGLES)[:, None] * second
+    high = (1.0 - 1e-9) * np.min(EXAMPLE / np.maximum(-rays, 1e-12), axis=1)
+    low = np.zeros_like(high)
+    for _ in range(55):
+        middle = (low + high) / 2
+        below = risk(EXAMPLE + middle[:, None] * rays) < level
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return high
+
+
+def _triangle_share(radii: np.ndarray) -> float:
+    """Return the area of the largest triangle between points of a closed curve over that of the curve."""
+    x, y = radii * np.cos(ANGLES), radii * np.sin(ANGLES)
+    cross = x[:, None] * y - y[:, None] * x
+    largest_triangle = max(np.max(row[:, None] + cross - row) for row in cross)
+    return float(largest_triangle / np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)))
 
 
 def _printed_map(q: np.ndarray, gamma: float) -> np.ndarray:

@@ -30,7 +30,7 @@ K24_BOX = {"max_logit": 5.0}
 """Half width of K24's box of logits."""
 K24_FIT = {**K24_BOX, "gamma_above": 0.0, "gamma_to": 10.0}
 """The line fitted on gamma in (0, 10] in K24's box."""
-PAPER_PREFIXES = ("k24_", "m20_", "c21_")
+PAPER_PREFIXES = ("k24_", "m20_", "c21_", "s26_", "ml26_")
 FIGURE_GAMMAS = (0.5, 1.0, 2.0, 3.0)
 """gammas that K24's figures show."""
 FEWEST_PLACES = 3

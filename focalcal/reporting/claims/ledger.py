@@ -27,7 +27,10 @@ EVALUATORS = {
     if evaluator.__module__ == module.__name__ and not name.startswith("_")
 }
 FOLDER = Path(__file__).with_name("published")
-PAPERS = ("komisarenko2024", "mukhoti2020", "charoenphakdee2021", "calarena", "focalcal")
+PAPERS = (
+    *("komisarenko2024", "mukhoti2020", "charoenphakdee2021", "shah2026", "mattei2026"),
+    *("calarena", "focalcal"),
+)
 """The papers, CalArena's numbers, and what this project found where the papers leave a question open."""
 COLUMNS = (
     "id",

@@ -116,3 +116,17 @@ def test_a_rule_is_given_every_setting_that_it_reads(entry_point, tmp_path):
 
 def test_every_setting_is_read_by_a_rule():
     assert {key for rule in RULES for key in job_settings({}, rule)} == set(asdict(TheorySettings()))
+
+
+def test_checks_of_later_papers_by_hand(stage):
+    values = {row["name"]: float(row["value"]) for row in read_csv(stage / "checks.csv")}
+    binary = lambda p: -p * math.log(p) - (1 - p) * math.log(1 - p)  # noqa: E731
+    # At T = 2 the odds 9 : 1 of the first token become 3 : 1.
+    fall = binary(0.75) + 0.75 * math.log(1000) - binary(0.9) - 0.9 * math.log(1000)
+    assert values["ml26_sequence_entropy_change"] == pytest.approx(fall)
+    # Beside five classes of 1/5, q / p of a rare class is 1 / phi(1/5), up to its own phi - 1 of about 1e-5.
+    phi = [0.8**g - g * 0.8 ** (g - 1) * 0.2 * math.log(0.2) for g in (0.5, 1.0, 2.0, 3.0, 5.0)]
+    assert values["s26_rare_class_ratio"] == pytest.approx(1 / max(phi), rel=1e-4)
+    assert values["ml26_scalers_that_change_predictions"] == 1
+    assert values["k24_inverse_margin"] > -1e-12
+    assert values["k24_gradient_difference"] < 1e-8
