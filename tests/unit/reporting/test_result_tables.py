@@ -1,12 +1,25 @@
 """The suite's own tables: overview, all scores, optimism, boundaries."""
 
+import io
+
 import pandas as pd
 import pytest
 
 from focalcal.calibration.catalogue import METRICS
+from focalcal.reporting.figures import style
+from focalcal.reporting.figures.two_temperatures import gamma_predicted
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.reporting.tables import best_losses
-from tests.unit.reporting.made_sources import bold, build, column, csv_rows, metrics_of, texts
+from tests.unit.reporting.made_sources import (
+    bold,
+    both_ways,
+    build,
+    column,
+    csv_rows,
+    effects_frame,
+    metrics_of,
+    texts,
+)
 
 G = "\N{GREEK SMALL LETTER GAMMA}"
 MINUS = "\N{MINUS SIGN}"
@@ -161,3 +174,87 @@ class TestBestLosses:
         after = "After temperature scaling (TS), the lowest log-loss by dataset and model"
         assert said == f"{after}: Cross-entropy on 1 of 1."
         assert best_losses.best_loss_text(pd.DataFrame()) == ""
+
+
+TWO_TEMPERATURES = {
+    # T_top and T_rest of each run, gamma of each, Two-TS - TS on validation data, FTS - TS on test data
+    "as-said": ([(1.0, 4.0), (4.0, 4.0)], [0.5, -0.1], -0.02, -0.010),
+    "not-so": ([(2.0, 1.0)], [0.3], -0.01, 0.004),
+    "close-a": ([(1.0, 1.09)], [-0.2], -0.004, 0.001),
+    "close-b": ([(1.09, 1.0)], [-0.2], -0.003, 0.003),
+    "equal": ([(1.5, 1.5)], [0.1], -0.001, 0.002),
+}
+"""Networks with the sign as predicted, not as predicted, and three times not judged."""
+
+
+class TestTwoTemperatures:
+    @pytest.fixture
+    def table(self):
+        fits, compared, metrics = [], [], []
+        for model, (temperatures, gammas, expected, gain) in TWO_TEMPERATURES.items():
+            for seed, ((top, rest), gamma) in enumerate(zip(temperatures, gammas, strict=True), 1):
+                run = {"dataset": "d", "model": model, "loss": "ce", "seed": str(seed)}
+                two = {"top_temperature": top, "rest_temperature": rest}
+                listed = [
+                    {"method": "two-ts", "criterion": "nll", "parameters": two},
+                    fit("fts", "ece", -9.0, 1.0),
+                    fit("fts", "nll", gamma, 1.0),
+                ]
+                fits.append((run, {"fits": listed}))
+                compared += both_ways(model, gain, 0.001, seed=seed)
+                for method, value in (("ts", 0.5), ("two-ts", 0.5 + expected)):
+                    metrics += [(*run.values(), method, "nll", 0.0, 1.0, "val", "nll", value)]
+        frame = pd.DataFrame(metrics, columns=list(COLUMNS))
+        return build("two_temperatures", runs=[], fits=fits, effects=effects_frame(compared), metrics=frame)
+
+    def test_means_prediction_and_gain_by_hand(self, table):
+        rows = {row["model"]: row for row in csv_rows(table)}
+        said = rows["as-said"]
+        # the geometric means are 2 and 4
+        assert [float(said[name]) for name in ("top_temperature", "rest_temperature", "ratio")] == (
+            pytest.approx([2, 4, 2])
+        )
+        assert [float(said[name]) for name in ("gamma", "expected_gain", "estimate")] == (
+            pytest.approx([0.2, -0.02, -0.01])
+        )
+        assert column(table, f"Predicted sign of {G}") == ["+", "+", MINUS, "0", MINUS]
+        assert dict(zip(column(table, "Model"), column(table, "As predicted"), strict=True)) == {
+            "as-said": "yes",
+            "close-a": "not judged",
+            "close-b": "not judged",
+            "equal": "not judged",
+            "not-so": "no",
+        }
+
+    def test_notes_count_what_is_judged_beside_the_commoner_sign_and_rank_the_gains(self, table):
+        assert table.notes[2:] == (
+            (
+                "The sign is as predicted on 1 of 2 judged networks (50 %). "
+                "Always saying the commoner sign is right on 2."
+            ),
+            # ranks 1 to 5 of expected gains against 1, 5, 2, 4, 3: 1 - 6 * 14 / 120
+            "Rank correlation (Spearman) of expected and actual gain over 5 networks: 0.30.",
+        )
+
+    def test_the_figure_draws_every_network_and_the_signs(self, table):
+        with style.house_style():
+            drawn = gamma_predicted(table.frame)
+            write_figure_to_memory(drawn)
+        left, right = drawn.axes
+        points = left.lines[0]
+        assert sorted(points.get_xdata()) == pytest.approx([0.5, 1 / 1.09, 1, 1.09, 2])
+        assert sorted(points.get_ydata()) == pytest.approx([0.8, 0.8, 1.1, 1.2, 1.3])
+        assert left.get_xlim()[0] < 0.5
+        assert left.get_xlim()[1] > 2
+        assert sorted(right.lines[0].get_ydata()) == pytest.approx([-0.010, 0.001, 0.002, 0.003, 0.004])
+
+    def test_without_two_temperatures_there_is_no_table(self, frame):
+        empty = effects_frame(both_ways("m", -0.01, 0.001))
+        run = {"dataset": "d", "model": "m", "loss": "ce", "seed": "1"}
+        fits = [(run, {"fits": [fit("fts", "nll", 0.1, 1.0)]})]
+        assert build("two_temperatures", runs=[], fits=fits, effects=empty, metrics=frame) is None
+
+
+def write_figure_to_memory(drawn):
+    """Draw a figure; a broken layout is a warning and therefore an error."""
+    drawn.savefig(io.BytesIO(), format="png")
