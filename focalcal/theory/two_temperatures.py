@@ -7,6 +7,9 @@ therefore scaling with T_rest = T among the others and T_top = T / (gamma + 1) f
 
 from focalcal.theory.arguments import checked_above
 
+CLEARLY_OFF = 0.1
+"""From this relative difference of two temperatures on, they predict the sign of gamma."""
+
 
 def implied_gamma(top_temperature: float, rest_temperature: float) -> float:
     """Return T_rest / T_top - 1: the gamma that acts with these temperatures on confident predictions.
@@ -31,3 +34,8 @@ def implied_gamma(top_temperature: float, rest_temperature: float) -> float:
     """
     top = checked_above("top_temperature", top_temperature)
     return checked_above("rest_temperature", rest_temperature) / top - 1.0
+
+
+def is_clear(gamma: float) -> bool:
+    """Return whether temperatures that imply this gamma differ clearly: by `CLEARLY_OFF` or more."""
+    return max(gamma, 1.0 / (1.0 + gamma) - 1.0) >= CLEARLY_OFF

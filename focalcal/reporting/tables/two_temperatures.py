@@ -22,12 +22,10 @@ from focalcal.reporting.tables.columns import (
 )
 from focalcal.reporting.tables.table import Column, Table
 from focalcal.reporting.text import MINUS, format_number
-from focalcal.theory.two_temperatures import implied_gamma
+from focalcal.theory.two_temperatures import CLEARLY_OFF, implied_gamma, is_clear
 from focalcal.training.appearance import GAMMA
 
 TWO, (FOCAL, PLAIN) = "two-ts", HEADLINE
-CLEARLY_OFF = 0.1
-"""From this relative difference of the two temperatures on, the sign that they predict is judged."""
 FEWEST_RANKED = 5
 RULE_NOTE = (
     "The rule: on confident predictions, FTS is scaling with the temperature T among all classes but the "
@@ -120,7 +118,6 @@ def _row(
     top, rest, gammas = zip(*fitted, strict=True)
     temperatures = geometric_mean(top), geometric_mean(rest)
     implied, gamma = implied_gamma(*temperatures), fmean(gammas)
-    judged = max(implied, 1 / (1 + implied) - 1) >= CLEARLY_OFF
     return {
         **dict(zip(SETTING, network, strict=True)),
         "runs": len(fitted),
@@ -129,7 +126,7 @@ def _row(
         "ratio": 1 + implied,
         "predicted_sign": int(np.sign(implied)),
         "gamma": gamma,
-        "as_predicted": int(np.sign(gamma) == np.sign(implied)) if judged else None,
+        "as_predicted": int(np.sign(gamma) == np.sign(implied)) if is_clear(implied) else None,
         "expected_gain": expected,
         **{name: gain[name] for name in ("estimate", "low", "high", "verdict")},
     }

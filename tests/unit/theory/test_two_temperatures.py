@@ -2,7 +2,7 @@
 
 import pytest
 
-from focalcal.theory.two_temperatures import implied_gamma
+from focalcal.theory.two_temperatures import implied_gamma, is_clear
 
 
 def test_implied_gamma_by_hand():
@@ -16,3 +16,9 @@ def test_bad_temperatures_are_named():
         implied_gamma(0, 1)
     with pytest.raises(ValueError, match=r"^rest_temperature must be one finite number, got nan"):
         implied_gamma(1, float("nan"))
+
+
+def test_temperatures_that_differ_by_a_tenth_are_clear():
+    assert [is_clear(gamma) for gamma in (0.11, 0.09, 0.0, 1 / 1.09 - 1, 1 / 1.11 - 1)] == [
+        *(True, False, False, False, True)
+    ]
