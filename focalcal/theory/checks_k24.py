@@ -93,9 +93,9 @@ def _bijection() -> Iterator[Check]:
         q = simplex_sample(classes, 400, seed=10)
         errors += [np.abs(psi_inverse(psi(q, gamma), gamma) - q).max() for gamma in GAMMAS]
     logits = 2.0 * np.random.default_rng(11).normal(size=(50, 4))
-    q, classes, step, differences = softmax(logits, axis=1), np.eye(4), 1e-5, []
+    q, units, step, differences = softmax(logits, axis=1), np.eye(4), 1e-5, []
     for gamma in GAMMAS:
-        for j, unit in enumerate(classes):
+        for j, unit in enumerate(units):
             one, other = (softmax(logits + sign * step * unit, axis=1) for sign in (1, -1))
             slope = (proper_loss(psi(one, gamma), gamma) - proper_loss(psi(other, gamma), gamma)) / (2 * step)
             differences.append(np.abs(slope - phi(q, gamma) * (q[:, [j]] - unit)).max())
