@@ -66,6 +66,7 @@ class CalibratorModule(nn.Module):
 
     def __init__(self, calibrator: Calibrator) -> None:
         super().__init__()
+        self.classes = getattr(calibrator, "n_features_in_", None)
         record = calibrator.to_record()
         for name, value in record["parameters"].items():
             tensor = torch.tensor(value, dtype=torch.float64)
@@ -98,7 +99,7 @@ class CalibratorModule(nn.Module):
             calibrator = source
         else:
             calibrator = load_calibrator(source) if isinstance(source, Mapping) else saved.load(source)
-        form = type(calibrator).predict_log_proba
+        form = type(calibrator).log_map
         if form not in _MODULES:
             raise ValueError(
                 f"{type(calibrator).__name__} has no module; expected a calibrator that is a differentiable "
@@ -107,7 +108,8 @@ class CalibratorModule(nn.Module):
         return _MODULES[form](calibrator)
 
     def in_own_precision(self, logits: Tensor) -> Tensor:
-        """Return the logits with the precision of the parameters, or their own if it is higher."""
+        """Return checked logits with the precision of the parameters, or their own if it is higher."""
+        _check_logits(logits, self.classes)
         own = next(itertools.chain(self.parameters(), self.buffers()))
         return logits.to(torch.promote_types(logits.dtype, own.dtype))
 
@@ -204,14 +206,25 @@ class EnsembleModule(CalibratorModule):
 
 
 _MODULES: dict[Callable[..., Any], Any] = {
-    FocalMap.predict_log_proba: FocalMapModule,
-    RecoveryThenTemperature.predict_log_proba: RecoveryThenTemperatureModule,
-    AffineCalibrator.predict_log_proba: AffineModule,
-    EnsembleTemperatureScaling.predict_log_proba: EnsembleModule,
-    FocalMatrixScaling.predict_log_proba: FocalMatrixModule,
-    TwoTemperatureScaling.predict_log_proba: TwoTemperatureModule,
+    FocalMap.log_map: FocalMapModule,
+    RecoveryThenTemperature.log_map: RecoveryThenTemperatureModule,
+    AffineCalibrator.log_map: AffineModule,
+    EnsembleTemperatureScaling.log_map: EnsembleModule,
+    FocalMatrixScaling.log_map: FocalMatrixModule,
+    TwoTemperatureScaling.log_map: TwoTemperatureModule,
 }
 """The module of each form of predictions."""
+
+
+def _check_logits(logits: Tensor, classes: int | None = None) -> None:
+    """Raise ValueError unless logits are floating-point (n, k), k as fitted to if that is known."""
+    if logits.ndim != 2 or logits.shape[1] < 2 or not logits.dtype.is_floating_point:
+        raise ValueError(
+            f"logits is {logits.dtype} {tuple(logits.shape)}; allowed: floating-point numbers (n, k), k >= 2 "
+            f"classes"
+        )
+    if classes is not None and logits.shape[1] != classes:
+        raise ValueError(f"logits has {logits.shape[1]} classes; allowed: {classes}, as in what was fitted")
 
 
 def log_focal_map(logits: Tensor, temperature: Tensor | float = 1.0, gamma: Tensor | None = None) -> Tensor:
@@ -281,6 +294,19 @@ class SampleLoss(nn.Module):
 
         Half precision is computed with as float32.
         """
+        _check_logits(logits)
+        if labels.shape != logits.shape[:1] or labels.dtype.is_floating_point or labels.dtype.is_complex:
+            raise ValueError(
+                f"labels is {labels.dtype} {tuple(labels.shape)}; allowed: integers "
+                f"({logits.shape[0]},), one label per sample"
+            )
+        # Elsewhere than in this process's own memory, looking at values would wait for the device.
+        if labels.device.type == "cpu" and labels.numel() and not torch.compiler.is_compiling():
+            low, high = (int(bound) for bound in labels.aminmax())
+            if low < 0 or high >= logits.shape[1]:
+                raise ValueError(
+                    f"labels has values from {low} to {high}; allowed: integers 0..{logits.shape[1] - 1}"
+                )
         precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
         values = self.function(precise, labels, self.context)
         return values if self.reduction == "none" else getattr(values, self.reduction)()

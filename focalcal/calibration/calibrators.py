@@ -5,8 +5,8 @@
     probs = fts.predict_proba(test_logits)
 
 A new calibrator is one subclass of `Calibrator` with one declaration above it (`catalogue.Method`). It
-defines `_search`, which returns a `Fit`, and `predict_log_proba`, which reads nothing but `parameters`. The
-calibration job fills in those constructor arguments that are fields of `Context`.
+defines `_search`, which returns a `Fit`, and `log_map`, which reads nothing but `parameters`; both get
+checked arrays. The calibration job fills in those constructor arguments that are fields of `Context`.
 """
 
 import importlib
@@ -32,7 +32,7 @@ from focalcal.calibration.fitting.search import (
     line_search,
 )
 from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
-from focalcal.calibration.scores.predictions import checked_labels
+from focalcal.common.arrays import label_vector, logit_matrix
 from focalcal.common.messages import allowed_names
 from focalcal.theory.psi import log_psi
 
@@ -146,7 +146,8 @@ class Calibrator(EstimatorConventions):
 
     def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
         """Return the logarithms of `predict_proba`, finite also where the probabilities underflow."""
-        raise NotImplementedError
+        self._fitted()
+        return self.log_map(self._checked(logits))
 
     def predict(self, logits: ArrayLike) -> NDArray[np.int64]:
         """Return the most probable class, 0..k-1, of each sample (n,)."""
@@ -175,6 +176,14 @@ class Calibrator(EstimatorConventions):
     def _search(self, objective: Objective) -> Fit:
         """Return what fits the objective's `logits` and `labels` best."""
         raise NotImplementedError
+
+    def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log-probabilities (n, k) of checked logits."""
+        raise NotImplementedError
+
+    def _checked(self, logits: ArrayLike) -> NDArray[np.float64]:
+        """Return logits (n, k) to predict from, of as many classes as those fitted to."""
+        return logit_matrix(logits, fewest=0, classes=getattr(self, "n_features_in_", None))
 
     def _fitted(self) -> Fit:
         if not hasattr(self, "fit_"):
@@ -235,7 +244,7 @@ def load_calibrator(record: Mapping[str, Any]) -> Calibrator:
 class FocalMap(Calibrator):
     """Psi^gamma(softmax(logits / T)): the form of all calibrators with a gamma and a temperature."""
 
-    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+    def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return log Psi^gamma(softmax(logits / T)), float64 (n, k), finite for finite logits."""
         return log_psi(logits, self.gamma_, self.temperature_)
 
@@ -479,7 +488,7 @@ class RecoveryThenTemperature(_WithTrainingGamma):
         temperatures = checked_temperatures(self.temperatures)
         return self._then_recovered(grid_search(mapped, self.criterion, (0.0,), temperatures))
 
-    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+    def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithms of softmax(log Psi(softmax(logits)) / T), (n, k)."""
         return log_psi(log_psi(logits, self.gamma_), 0.0, self.temperature_)
 
@@ -499,8 +508,8 @@ class FocalLossTemperature(_WithTrainingGamma):
 
     def score(self, logits: ArrayLike, labels: ArrayLike) -> float:
         """Return the focal loss of the temperature-scaled predictions on other data."""
-        log_probs = log_psi(logits, 0.0, self.temperature_)
-        labels = checked_labels(labels, *log_probs.shape)
+        log_probs = log_psi(self._checked(logits), 0.0, self.temperature_)
+        labels = label_vector(labels, *log_probs.shape)
         return focal_loss_of_logs(log_probs, labels, _given(self.training_gamma))
 
     def _search(self, objective: Objective) -> Fit:

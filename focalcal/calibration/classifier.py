@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from focalcal.calibration.calibrators import Calibrator, new_calibrator
 from focalcal.calibration.methods.affine import LOWEST_LOG
+from focalcal.common.arrays import finite_array, unmasked
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -70,7 +71,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Return this classifier, fitted to features X (n, d) and labels y (n,)."""
-        y = np.asarray(column_or_1d(y, warn=True))
+        y = np.asarray(column_or_1d(unmasked("y", y), warn=True))
         check_classification_targets(y)
         calibrator = _unfitted_calibrator(self.calibrator)
         if self.cv == PREFIT:
@@ -110,7 +111,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 def logits_of_scores(scores: ArrayLike, method: str, classes: int) -> NDArray[np.float64]:
     """Return logits (n, k) from what `decision_function` or `predict_proba` returned."""
-    scores = np.asarray(scores, dtype=np.float64)
+    scores = finite_array(method, scores)
     if scores.ndim == 1:
         scores = np.column_stack([np.zeros_like(scores), scores])
     if scores.shape[1] != classes:
@@ -121,7 +122,13 @@ def logits_of_scores(scores: ArrayLike, method: str, classes: int) -> NDArray[np
 
 
 def _score_method(estimator: BaseEstimator) -> str:
-    return "decision_function" if hasattr(estimator, "decision_function") else "predict_proba"
+    for method in ("decision_function", "predict_proba"):
+        if hasattr(estimator, method):
+            return method
+    raise ValueError(
+        f"estimator is {type(estimator).__name__}, without decision_function and predict_proba; allowed: a "
+        f"classifier with one of these"
+    )
 
 
 def _unfitted_calibrator(calibrator: str | Calibrator) -> Calibrator:

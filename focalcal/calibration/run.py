@@ -187,7 +187,7 @@ class _Evaluator:
 
         `compared` says whether these include what paired comparisons need.
         """
-        if type(calibrator).predict_log_proba is not FocalMap.predict_log_proba:
+        if type(calibrator).log_map is not FocalMap.log_map:
             return self._evaluation(calibrator, compared)
         key = (calibrator.parameters["gamma"], calibrator.parameters["temperature"], compared)
         if key not in self._of_focal_maps:

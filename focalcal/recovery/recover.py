@@ -19,6 +19,7 @@ from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.calibration.files.tidy import score_rows
 from focalcal.calibration.scores.binning import reliability_bins
 from focalcal.calibration.scores.predictions import Predictions
+from focalcal.common.arrays import matrix, probability_matrix
 from focalcal.common.errors import UserError
 from focalcal.theory.psi import log_psi
 from focalcal.theory.thresholds import confidence_region
@@ -155,16 +156,11 @@ def total_variation_to_posterior(posterior: ArrayLike, log_probs: ArrayLike) -> 
 
 def _checked_pair(posterior: ArrayLike, log_probs: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return both as float64 of one shape (n, k), each row of the posterior a distribution."""
-    posterior, log_probs = np.asarray(posterior, np.float64), np.asarray(log_probs, np.float64)
-    if posterior.shape != log_probs.shape or posterior.ndim != 2:
+    posterior = probability_matrix("posterior", posterior, ROW_SUM_TOLERANCE, fewest=1)
+    log_probs = matrix("log_probs", log_probs)
+    if posterior.shape != log_probs.shape:
         raise ValueError(
-            f"posterior has shape {posterior.shape} and log_probs {log_probs.shape}; both must be the same"
-        )
-    sums = posterior.sum(axis=1)
-    if not (np.all(posterior >= 0) and np.allclose(sums, 1, rtol=0, atol=ROW_SUM_TOLERANCE)):
-        raise ValueError(
-            f"posterior must be non-negative with rows that sum to 1 within {ROW_SUM_TOLERANCE}; "
-            f"its smallest value is {posterior.min()}, its row sums go from {sums.min()} to {sums.max()}"
+            f"log_probs has shape {log_probs.shape}; allowed: that of posterior, {posterior.shape}"
         )
     return posterior, log_probs
 
@@ -180,7 +176,7 @@ def confidence_shares(
     `true_under`, `true_over`, and `psi_right`, the share where Psi agrees with the posterior. Uniform
     predictions, for which all agree, count as neither.
     """
-    logits = np.asarray(logits, np.float64)
+    logits = matrix("logits", logits, fewest=1)
     uniform = np.ptp(logits, axis=1) == 0
     raw = log_psi(logits, 0.0).max(axis=1)
     region = confidence_region(np.exp(raw), gamma)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from focalcal.calibration import recommend as choosing
@@ -19,6 +18,7 @@ from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.calibration.files.shapes import KINDS, checked_splits
 from focalcal.calibration.fitting.search import K24_GAMMAS
 from focalcal.calibration.saved import write_record
+from focalcal.common.arrays import unmasked
 from focalcal.common.errors import UserError
 from focalcal.common.messages import error_prefix, unknown_name
 from focalcal.reporting.recommendation import (
@@ -221,9 +221,10 @@ def recommend(
     >>> found.calibrator.predict_proba(logits[:2]).shape
     (2, 3)
     """
-    arrays = {"val_logits": np.asarray(logits), "val_labels": np.asarray(labels)}
+    given = {"val_logits": logits, "val_labels": labels}
     if test is not None:
-        arrays |= {"test_logits": np.asarray(test[0]), "test_labels": np.asarray(test[1])}
+        given |= dict(zip(("test_logits", "test_labels"), test, strict=True))
+    arrays = {name: unmasked(name, values) for name, values in given.items()}
     told: list[str] = []
     try:
         if kind not in KINDS:

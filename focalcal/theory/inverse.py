@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.theory.arguments import checked_gamma, checked_matrix, checked_probabilities
+from focalcal.common.arrays import matrix
+from focalcal.theory.arguments import checked_gamma, checked_probabilities
 from focalcal.theory.top_class import (
     MOST_NEGATIVE,
     SMALLEST_DIRECT_SUM,
@@ -57,7 +58,7 @@ def log_psi_inverse(log_eta: Any, gamma: float) -> np.ndarray:
     `log_eta` is (n, k), finite, defined up to a constant per row; gaps are limited to 1e300; gamma >= -1.
     """
     gamma = checked_gamma(gamma)
-    log_eta = checked_matrix("log_eta", log_eta)
+    log_eta = np.ascontiguousarray(matrix("log_eta", log_eta))
     out = np.empty_like(log_eta)
     for block in row_blocks(*log_eta.shape):
         _invert_block(log_eta[block], gamma, out[block])

@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from focalcal.theory.arguments import checked_above, checked_gamma, checked_matrix, checked_probabilities
+from focalcal.common.arrays import finite_array, matrix
+from focalcal.theory.arguments import checked_above, checked_gamma, checked_probabilities
 from focalcal.theory.inverse import log_psi_inverse, psi_inverse
 from focalcal.theory.top_class import MOST_NEGATIVE, SMALLEST_DIRECT_SUM, denominator_top, row_blocks
 
@@ -92,7 +93,7 @@ def log_psi(logits: Any, gamma: float, temperature: float = 1.0) -> np.ndarray:
     """
     gamma = checked_gamma(gamma)
     temperature = checked_above("temperature", temperature)
-    logits = checked_matrix("logits", logits)
+    logits = np.ascontiguousarray(matrix("logits", logits))
     out = np.empty_like(logits)
     for block in row_blocks(*logits.shape):
         np.copyto(out[block], _log_psi_block(_Lines(logits[block]), gamma, temperature))
@@ -123,9 +124,7 @@ def binary_logit_map(s: Any, gamma: float) -> np.ndarray:
     array([0.    , 2.6817])
     """
     gamma = checked_gamma(gamma)
-    s = np.asarray(s, dtype=np.float64)
-    if not np.isfinite(s).all():
-        raise ValueError(f"s must be finite, got {float(s[~np.isfinite(s)].flat[0])!r}")
+    s = finite_array("s", s)
     size = np.abs(s)
     with np.errstate(over="ignore", under="ignore"):
         mapped = (gamma + 1.0) * size - _log_asymmetry(size, gamma)

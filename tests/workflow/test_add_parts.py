@@ -20,7 +20,7 @@ class HalvedLogits(Calibrator):
     def _search(self, objective):
         return Fit({"divisor": [2.0]})
 
-    def predict_log_proba(self, logits):
+    def log_map(self, logits):
         return log_psi(logits, 0.0, self.parameters["divisor"][0])
 '''
 METRIC = '''

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.common import npz
+from focalcal.common.arrays import LARGEST_LOGIT
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output
 from focalcal.common.samples import FEWEST_SAMPLES
 
 SPLITS = ("val", "test")
 _ONE_COLUMN = "of one value d per sample for two classes make the columns 0 and d"
-LARGEST_LOGIT = 1e300
-"""Above this a difference of two logits divided by a small temperature could overflow float64."""
 
 
 @dataclass(frozen=True)

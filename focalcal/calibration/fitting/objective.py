@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.catalogue import CRITERIA, LARGEST_GAMMA, SMALLEST_TEMPERATURE
-from focalcal.calibration.files.logits_io import LARGEST_LOGIT
 from focalcal.calibration.kernels.focal_table import check_gammas, focal_table
 from focalcal.calibration.scores.binning import EDGE_ROUNDING, check_binning, inner_edges
-from focalcal.calibration.scores.predictions import checked_labels
+from focalcal.common.arrays import label_vector, logit_matrix
 from focalcal.theory.psi import log_psi
 
 Found = TypeVar("Found")
@@ -41,8 +40,8 @@ class Objective:
         adaece: str = "split",
         threads: int | None = None,
     ) -> None:
-        self.logits = checked_logits(logits)
-        self.labels = checked_labels(labels, *self.logits.shape)
+        self.logits = logit_matrix(logits)
+        self.labels = label_vector(labels, *self.logits.shape)
         check_binning(bins, "mass", adaece)
         self.bins = bins
         self.adaece = adaece
@@ -163,25 +162,6 @@ def default_threads() -> int:
         if value.isdigit() and int(value) > 0:
             return int(value)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def checked_logits(logits: ArrayLike) -> NDArray[np.float64]:
-    """Return logits as contiguous float64 (n, k), or raise ValueError naming the fault."""
-    if np.ma.is_masked(logits):
-        raise ValueError("logits has masked entries; expected numbers; leave those samples out")
-    logits = np.asarray(logits)
-    if logits.dtype.kind not in "fiu":
-        raise ValueError(f"logits has dtype {logits.dtype}; expected real numbers")
-    logits = np.ascontiguousarray(logits, dtype=np.float64)
-    if logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
-        raise ValueError(f"logits has shape {logits.shape}; expected (n, k), n >= 1 samples, k >= 2 classes")
-    bad = ~(np.abs(logits) <= LARGEST_LOGIT)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"logits[{row}, {column}] is {logits[row, column]}; expected at most {LARGEST_LOGIT:g} in size"
-        )
-    return logits
 
 
 def check_temperatures(temperatures: ArrayLike) -> None:

@@ -120,7 +120,7 @@ class AffineCalibrator(LogLossCalibrator):
 
     features: ClassVar[type[PerClass | Matrix]]
 
-    def predict_log_proba(self, logits: ArrayLike) -> Array:
+    def log_map(self, logits: NDArray[np.float64]) -> Array:
         """Return log Psi^gamma(softmax(scores)), float64 (n, k), finite for finite logits."""
         own = self.parameters
         logs = log_probabilities(logits, own.get("temperature", 1.0), own.get("uniform", 0.0))

@@ -1,7 +1,7 @@
 """Ensemble temperature scaling."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.fitting.continuous import best_temperature
@@ -33,11 +33,11 @@ class EnsembleTemperatureScaling(LogLossCalibrator):
         `temperature` T and `weights` (3,).
     """
 
-    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+    def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithm of the mixture, (n, k), finite for finite logits."""
         with np.errstate(divide="ignore", over="ignore"):
             scaled, trained, uniform = np.log(self.parameters["weights"])
-            mixed = np.logaddexp(log_psi(logits, 0.0) + trained, uniform - np.log(np.shape(logits)[1]))
+            mixed = np.logaddexp(log_psi(logits, 0.0) + trained, uniform - np.log(logits.shape[1]))
             mixed = np.logaddexp(log_psi(logits, 0.0, self.parameters["temperature"]) + scaled, mixed)
         return np.maximum(mixed, MOST_NEGATIVE)
 

@@ -9,10 +9,10 @@ import functools
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import Calibrator
-from focalcal.calibration.fitting.objective import Objective, checked_logits
+from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LOWEST_LOG
 from focalcal.calibration.scores.predictions import ROW_SUM_TOLERANCE
@@ -25,9 +25,8 @@ class OwnCalibrator(Calibrator):
 
     name: ClassVar[str]
 
-    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+    def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithms of what the user's `predict_proba` returns, checked, float64 (n, k)."""
-        logits = checked_logits(logits)
         own = load_extension("calibrators", self.name)()
         vars(own).update({key: _restored(value) for key, value in self.parameters.items()})
         probs = np.asarray(own.predict_proba(_read_only(logits)))

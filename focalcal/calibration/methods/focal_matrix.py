@@ -90,7 +90,7 @@ class _CrossValidated(LogLossCalibrator):
     """Whether log u, gain and log(1 + gamma) are fitted; they are 0 otherwise."""
     matrix: ClassVar[bool] = True
 
-    def predict_log_proba(self, logits: ArrayLike) -> Array:
+    def log_map(self, logits: NDArray[np.float64]) -> Array:
         """Return the log-probabilities, (n, k), finite for finite logits."""
         return log_focal_matrix(
             logits, **{name: value for name, value in self.parameters.items() if name != "variance"}

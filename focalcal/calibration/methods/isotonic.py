@@ -52,7 +52,7 @@ class IsotonicCalibration(LogLossCalibrator):
 
     smoothed: bool = True
 
-    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+    def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithms of the normalised maps, (n, k)."""
         thresholds, values, starts = (
             np.asarray(self.parameters[name]) for name in ("thresholds", "values", "starts")

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.catalogue import calibrator
@@ -68,9 +68,8 @@ class ConstantConfidence(LogLossCalibrator):
         `confidence`: (correct + 1) / (n + 2), which is never 0 or 1, or just above 1 / k if that is larger.
     """
 
-    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+    def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the same two values in every row, (n, k)."""
-        logits = np.asarray(logits)
         samples, classes = logits.shape
         confidence = self.parameters["confidence"]
         logs = np.full((samples, classes), math.log((1.0 - confidence) / (classes - 1)))

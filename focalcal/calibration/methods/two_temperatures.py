@@ -1,11 +1,11 @@
 """Two temperatures: one for the top class against the rest, one among the rest."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.fitting.continuous import best_temperature_of, temperature_range
-from focalcal.calibration.fitting.objective import Objective, checked_logits
+from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator
 from focalcal.calibration.methods.top_label import top_versus_all_loss
@@ -49,9 +49,8 @@ class TwoTemperatureScaling(LogLossCalibrator):
     array([[0.6, 0.2, 0.2]])
     """
 
-    def predict_log_proba(self, logits: ArrayLike) -> NDArray[np.float64]:
+    def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log-probabilities, (n, k), finite for finite logits."""
-        logits = checked_logits(logits)
         out = np.empty_like(logits)
         for block in row_blocks(*logits.shape):
             out[block] = _log_probabilities(

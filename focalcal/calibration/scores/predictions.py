@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration.scores.binning import Binned, bin_gaps, split_sizes, weighted_counts, width_index
 from focalcal.calibration.scores.refinement import held_out_scores
+from focalcal.common.arrays import label_vector, probability_matrix
 
 ROW_SUM_TOLERANCE = 1e-3
 LEAST_LOG = -700.0
@@ -20,7 +21,8 @@ class Predictions:
     """Predicted probabilities (n, k) of labelled samples; what several metrics need is computed once."""
 
     def __init__(self, probs: ArrayLike, labels: ArrayLike) -> None:
-        self.probs, self.labels = checked(probs, labels)
+        self.probs = probability_matrix("probs", probs, ROW_SUM_TOLERANCE, fewest=1)
+        self.labels = label_vector(labels, *self.probs.shape)
 
     @classmethod
     def from_logs(cls, log_probs: NDArray[np.float64], labels: ArrayLike) -> Self:
@@ -35,8 +37,14 @@ class Predictions:
 
     @classmethod
     def of(cls, probs: "ArrayLike | Predictions", labels: ArrayLike) -> "Predictions":
-        """Return `probs` if it is a `Predictions` already, else the predictions of both arrays."""
-        return probs if isinstance(probs, Predictions) else cls(probs, labels)
+        """Return `probs` if it is a `Predictions` of these labels already, else the predictions of both."""
+        if not isinstance(probs, Predictions):
+            return cls(probs, labels)
+        if labels is not probs.labels and not np.array_equal(
+            label_vector(labels, *probs.probs.shape), probs.labels
+        ):
+            raise ValueError("labels are not those of the predictions; allowed: the same labels")
+        return probs
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
@@ -142,34 +150,6 @@ class Predictions:
 
 Probs = ArrayLike | Predictions
 """Probabilities (n, k) whose rows sum to 1, or the predictions that hold them."""
-
-
-def checked(probs: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return probs as float64 (n, k) and labels as int64 (n,), or raise ValueError naming what is wrong."""
-    probs = np.asarray(probs, dtype=np.float64)
-    if probs.ndim != 2 or probs.shape[0] < 1 or probs.shape[1] < 2:
-        raise ValueError(
-            f"probs has shape {probs.shape}; expected (n, k) with n >= 1 samples and k >= 2 classes"
-        )
-    if not (np.all(probs >= 0.0) and np.all(probs <= 1.0 + ROW_SUM_TOLERANCE)):
-        raise ValueError("probs has values that are NaN or outside [0, 1]; give probabilities, not logits")
-    deviation = float(np.max(np.abs(probs.sum(axis=1) - 1.0)))
-    if deviation > ROW_SUM_TOLERANCE:
-        raise ValueError(f"probs has a row whose sum is {deviation:.3g} away from 1; rows must sum to 1")
-    return probs, checked_labels(labels, *probs.shape)
-
-
-def checked_labels(labels: ArrayLike, samples: int, classes: int) -> NDArray[np.int64]:
-    """Return `labels` as int64 (samples,) within 0..classes-1, or raise ValueError naming what is wrong."""
-    labels = np.asarray(labels)
-    if labels.shape != (samples,):
-        raise ValueError(f"labels has shape {labels.shape}; expected ({samples},), one label per sample")
-    if labels.dtype.kind not in "iu":
-        raise ValueError(f"labels has dtype {labels.dtype}; expected integers 0..{classes - 1}")
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= classes:
-        raise ValueError(f"labels has values from {low} to {high}; expected 0..{classes - 1}")
-    return labels.astype(np.int64)
 
 
 @lru_cache(maxsize=2)

@@ -148,15 +148,18 @@ def test_mapped_objective_is_that_of_the_mapped_logits():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"logits": np.zeros(4)}, r"logits has shape \(4,\); expected \(n, k\)"),
+        ({"logits": np.zeros(4)}, r"logits has shape \(4,\); allowed: \(n, k\)"),
         ({"logits": np.zeros((4, 1))}, r"logits has shape \(4, 1\)"),
         ({"logits": np.zeros((0, 3)), "labels": np.zeros(0, int)}, r"logits has shape \(0, 3\)"),
-        ({"logits": np.array([[0.0, np.nan]] * 4)}, r"logits\[0, 1\] is nan; expected at most 1e\+300"),
+        (
+            {"logits": np.array([[0.0, np.nan]] * 4)},
+            r"logits\[0, 1\] is nan; allowed: finite numbers, at most 1e\+300",
+        ),
         ({"logits": np.array([[0.0, 1.0]] * 3 + [[np.inf, 1.0]])}, r"logits\[3, 0\] is inf"),
-        ({"labels": np.array([0, 1, 1, 2])}, r"labels has values from 0 to 2; expected 0..1"),
+        ({"labels": np.array([0, 1, 1, 2])}, r"labels has values from 0 to 2; allowed: integers 0..1"),
         ({"labels": np.array([0, 1, 1, -1])}, r"labels has values from -1 to 1"),
-        ({"labels": np.array([0.0, 1.0, 1.0, 0.5])}, r"labels has dtype float64; expected integers 0..1"),
-        ({"labels": np.array([0, 1, 1])}, r"labels has shape \(3,\); expected \(4,\)"),
+        ({"labels": np.array([0.0, 1.0, 1.0, 0.5])}, r"labels has dtype float64; allowed: integers 0..1"),
+        ({"labels": np.array([0, 1, 1])}, r"labels has shape \(3,\); allowed: \(4,\)"),
         ({"bins": 0}, r"bins is 0; expected an integer >= 1"),
         ({"bins": 2.5}, r"bins is 2.5"),
         ({"adaece": "best"}, r"variant is 'best'; expected one of split, authors"),

@@ -74,9 +74,9 @@ def test_a_prediction_too_small_for_a_float_has_a_finite_price():
 @pytest.mark.parametrize(
     ("posterior", "message"),
     [
-        ([[0.5, 0.4]], "rows that sum to 1 within 1e-06.*row sums go from 0.9 to 0.9"),
-        ([[1.5, -0.5]], "smallest value is -0.5"),
-        ([[0.5, 0.5], [0.5, 0.5]], r"shape \(2, 2\) and log_probs \(1, 2\); both must be the same"),
+        ([[0.5, 0.4]], "row 0 whose sum is 0.9; allowed: 1 within 1e-06"),
+        ([[1.5, -0.5]], r"posterior\[0, 1\] is -0.5"),
+        ([[0.5, 0.5], [0.5, 0.5]], r"log_probs has shape \(1, 2\); allowed: .*\(2, 2\)"),
     ],
 )
 def test_distances_refuse_what_is_no_posterior(posterior, message):
@@ -148,7 +148,7 @@ class TestPosteriorCheck:
     def test_rows_that_do_not_sum_to_1_are_found(self):
         split = split_of(20, 0.0)
         wrong = Split(split.logits, split.labels, 0.9 * split.posterior)
-        with pytest.raises(UserError, match=r"run gauss-3/mlp/ce: test_posterior: .*sum to 1"):
+        with pytest.raises(UserError, match=r"run gauss-3/mlp/ce: test_posterior: .*row 1 whose sum is 0.9"):
             recovery.recover(RunLogits(split, wrong), described(0.0, "ce"), fits_of(), 10)
 
 

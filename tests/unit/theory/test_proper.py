@@ -83,7 +83,7 @@ def test_order_is_kept_for_negative_gamma_too(gamma):
 def test_bad_arguments():
     with pytest.raises(ValueError, match=r"^p must lie in \[0, 1\], got 2\.0"):
         focal_loss(2.0, 1.0)
-    with pytest.raises(ValueError, match=r"^posterior rows must sum to 1"):
+    with pytest.raises(ValueError, match=r"^posterior has row 0 whose sum is"):
         conditional_risk([[0.5, 0.5]], [[0.5, 0.6]], 1.0)
-    with pytest.raises(ValueError, match=r"^q must be at least 0"):
+    with pytest.raises(ValueError, match=r"^q\[\d, \d\] is -.*; allowed: 0 to 1"):
         confidence_gain([[1.5, -0.5]], 1.0)

@@ -266,19 +266,19 @@ def test_log_psi_properties(logits, gamma, temperature):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([[0.5, 0.4]], r"must sum to 1 within 1e-05, got 0\.9 in row 0"),
-        ([[0.5, 0.5], [1.5, -0.5]], r"must be at least 0, got -0\.5 in row 1, column 1"),
-        ([[0.5, np.nan]], r"must be finite, got nan in row 0, column 1"),
-        ([[np.inf, 0.5]], r"must be finite, got inf in row 0, column 0"),
-        ([0.5, 0.5], r"must have 2 dimensions \(n, k\), got shape \(2,\)"),
-        ([[1.0]], r"must have at least 2 classes \(columns\), got shape \(1, 1\)"),
-        ([["a", "b"]], r"must be an array \(n, k\) of real numbers, got dtype"),
-        ([[0.5j, 0.5]], r"must be an array \(n, k\) of real numbers, got dtype complex128"),
+        ([[0.5, 0.4]], r" has row 0 whose sum is 0\.9; allowed: 1 within 1e-05"),
+        ([[0.5, 0.5], [1.5, -0.5]], r"\[1, 1\] is -0\.5; allowed: 0 to 1"),
+        ([[0.5, np.nan]], r"\[0, 1\] is nan; allowed: finite numbers"),
+        ([[np.inf, 0.5]], r"\[0, 0\] is inf; allowed: finite numbers"),
+        ([0.5, 0.5], r" has shape \(2,\); allowed: \(n, k\), k >= 2 classes"),
+        ([[1.0]], r" has shape \(1, 1\); allowed: \(n, k\), k >= 2 classes"),
+        ([["a", "b"]], r" has dtype <U1; allowed: real numbers, not text"),
+        ([[0.5j, 0.5]], r" has dtype complex128; allowed: real numbers, not complex"),
     ],
 )
 def test_bad_probabilities_are_named(function, values, message):
     name = "probs" if function is psi else "eta"
-    with pytest.raises(ValueError, match=f"^{name}.*{message}"):
+    with pytest.raises(ValueError, match=f"^{name}{message}"):
         function(values, 2.0)
 
 
@@ -301,9 +301,11 @@ def test_bad_temperature_is_named(temperature):
 
 
 def test_bad_logits_are_named():
-    with pytest.raises(ValueError, match=r"^logits must be finite, got -inf in row 0, column 1"):
+    with pytest.raises(
+        ValueError, match=r"^logits\[0, 1\] is -inf; allowed: finite numbers, at most 1\.8e\+308"
+    ):
         log_psi([[0.0, -np.inf]], 2.0)
-    with pytest.raises(ValueError, match=r"^log_eta must be finite, got nan"):
+    with pytest.raises(ValueError, match=r"^log_eta\[0, 1\] is nan"):
         log_psi_inverse([[0.0, np.nan]], 2.0)
-    with pytest.raises(ValueError, match=r"^s must be finite, got inf"):
+    with pytest.raises(ValueError, match=r"^s\[1\] is inf"):
         binary_logit_map([1.0, np.inf], 2.0)

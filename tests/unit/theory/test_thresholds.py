@@ -137,7 +137,7 @@ def test_bad_arguments():
         underconfidence_threshold(-0.5)
     with pytest.raises(ValueError, match=r"^v must lie in \[0, 1\], got 1\.5"):
         phi(1.5, 2.0)
-    with pytest.raises(ValueError, match=r"^v must lie in \[0, 1\], got nan"):
+    with pytest.raises(ValueError, match=r"^v is nan; allowed: finite numbers"):
         phi(math.nan, 2.0)
     with pytest.raises(ValueError, match=r"^max_eta must be at least 1/classes = 0\.25, got 0\.1"):
         minimiser_confidence(0.1, 4, 1.0)
