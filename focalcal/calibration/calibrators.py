@@ -11,15 +11,16 @@ checked arrays. The calibration job fills in those constructor arguments that ar
 
 import importlib
 import inspect
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from focalcal.calibration.catalogue import METHODS, calibrator
+from focalcal.calibration.catalogue import CRITERIA, METHODS, calibrator
 from focalcal.calibration.conventions import EstimatorConventions
 from focalcal.calibration.fitting.continuous import best_focal_map, best_temperature
 from focalcal.calibration.fitting.objective import Objective
@@ -32,6 +33,7 @@ from focalcal.calibration.fitting.search import (
     line_search,
 )
 from focalcal.calibration.metrics import criterion_value, focal_loss_of_logs
+from focalcal.calibration.parameters import FOCAL_MAP, Numbers, checked_classes
 from focalcal.common.arrays import label_vector, logit_matrix
 from focalcal.common.messages import allowed_names
 from focalcal.theory.psi import log_psi
@@ -79,7 +81,7 @@ class Calibrator(EstimatorConventions):
     boundaries_ : dict
         "low" or "high" for each parameter that stopped at the boundary of what is searched.
     classes_, n_features_in_ : array (k,), int
-        0..k-1 and k, after `fit`; a loaded calibrator does not have them.
+        0..k-1 and k, the number of classes that it was fitted to and predicts.
 
     Examples
     --------
@@ -89,6 +91,8 @@ class Calibrator(EstimatorConventions):
     {'criterion': 'ece', 'temperatures': None, 'bins': 20, 'adaece': 'split'}
     """
 
+    declared: ClassVar[Mapping[str, Numbers] | None] = None
+    """What `parameters` are, by name; None for any numbers."""
     # Not a field here, so that subclasses place it among their own.
     criterion = cast("Any", None)
     bins: int = field(default=15, kw_only=True)
@@ -106,6 +110,7 @@ class Calibrator(EstimatorConventions):
         return {
             "method": _method_id(type(self)),
             "criterion": self.criterion,
+            "classes": getattr(self, "n_features_in_", None),
             "parameters": {name: np.asarray(value).tolist() for name, value in fit.parameters.items()},
             "validation_score": fit.score,
             "evaluations": fit.evaluations,
@@ -133,8 +138,7 @@ class Calibrator(EstimatorConventions):
         A search that does not give the criterion's value is scored by a prediction, unless `scored` is False.
         """
         self.fit_ = self._search(objective)
-        self.n_features_in_ = objective.logits.shape[1]
-        self.classes_ = np.arange(self.n_features_in_)
+        self.note_classes(objective.logits.shape[1])
         if scored and self.criterion is not None and self.fit_.score is None:
             self.fit_ = replace(self.fit_, score=self.score(objective.logits, objective.labels))
         return self
@@ -173,6 +177,11 @@ class Calibrator(EstimatorConventions):
         """Return "low" or "high" for each parameter that stopped at the boundary of what is searched."""
         return self._fitted().boundaries
 
+    @classmethod
+    def check_parameters(cls, parameters: Any, classes: Any = None) -> int | None:
+        """Return how many classes parameters are for, None if any; raise ValueError if not allowed."""
+        return checked_classes(cls.declared, parameters, classes)
+
     def _search(self, objective: Objective) -> Fit:
         """Return what fits the objective's `logits` and `labels` best."""
         raise NotImplementedError
@@ -180,6 +189,11 @@ class Calibrator(EstimatorConventions):
     def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return log-probabilities (n, k) of checked logits."""
         raise NotImplementedError
+
+    def note_classes(self, classes: int) -> None:
+        """Set `n_features_in_` and `classes_`."""
+        self.n_features_in_ = classes
+        self.classes_ = np.arange(classes)
 
     def _checked(self, logits: ArrayLike) -> NDArray[np.float64]:
         """Return logits (n, k) to predict from, of as many classes as those fitted to."""
@@ -233,16 +247,36 @@ def new_calibrator(method: str, **settings: Any) -> Calibrator:
 def load_calibrator(record: Mapping[str, Any]) -> Calibrator:
     """Return the fitted calibrator that `to_record` described; its predictions are bit-identical.
 
-    The keys method, criterion and parameters are enough, as in the predictions of recovery.json.
+    The keys method, criterion and parameters are enough, as in the predictions of recovery.json. Raises
+    ValueError for what is not such a record.
     """
-    restored = calibrator_class(record["method"]).from_context(Context(criterion=record["criterion"]))
+    if not isinstance(record, Mapping) or not {"method", "criterion", "parameters"} <= record.keys():
+        raise ValueError("the record lacks keys; allowed: method, criterion, parameters")
+    method, criterion = record["method"], record["criterion"]
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method is {method!r}; {allowed_names(method, METHODS)}")
+    own = METHODS[method].criteria
+    if criterion not in (criteria := CRITERIA if own is None else own or (None,)):
+        raise ValueError(f"criterion is {criterion!r}; allowed: {', '.join(map(str, criteria))}")
+    kind = calibrator_class(method)
+    classes = kind.check_parameters(record["parameters"], record.get("classes"))
     score, cost = record.get("validation_score"), record.get("evaluations", 0)
-    restored.fit_ = Fit(record["parameters"], score, cost, record.get("boundaries", {}))
+    if score is not None and not (type(score) in {int, float} and math.isfinite(score)):
+        raise ValueError(f"validation_score is {score!r}; allowed: a finite number, or null")
+    boundaries = record.get("boundaries", {})
+    if not (isinstance(boundaries, Mapping) and {*boundaries.values()} <= SIDES.keys()):
+        raise ValueError(f"boundaries is {boundaries!r}; allowed: low or high by parameter")
+    restored = kind.from_context(Context(criterion=criterion))
+    restored.fit_ = Fit(record["parameters"], score, cost, dict(boundaries))
+    if classes is not None:
+        restored.note_classes(classes)
     return restored
 
 
 class FocalMap(Calibrator):
     """Psi^gamma(softmax(logits / T)): the form of all calibrators with a gamma and a temperature."""
+
+    declared = FOCAL_MAP
 
     def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return log Psi^gamma(softmax(logits / T)), float64 (n, k), finite for finite logits."""

@@ -13,13 +13,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from focalcal.calibration.calibrators import Calibrator, load_calibrator
 from focalcal.calibration.catalogue import METHODS
 from focalcal.common.errors import UserError
-from focalcal.common.io import read_json, refusing_damage, write_text
+from focalcal.common.io import check_readable, read_json, refusing_damage, write_text
 
 FORMAT = "focalcal calibrator"
 VERSION = 1
@@ -84,8 +83,7 @@ def load(path: str | os.PathLike[str]) -> Calibrator:
     >>> bool((load(path).predict_proba([[1.0, 0.0]]) == fitted.predict_proba([[1.0, 0.0]])).all())
     True
     """
-    if not Path(path).is_file():
-        raise UserError(f"{os.fspath(path)} does not exist; allowed: an existing file; correct the path")
+    check_readable(path)
     content = read_json(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UserError(
@@ -98,13 +96,17 @@ def load(path: str | os.PathLike[str]) -> Calibrator:
             f"calibrator again with this version of focalcal, or install the version that wrote it"
         )
     with refusing_damage(path):
-        method = content["calibrator"]["method"]
-    if method not in METHODS:
+        record = content["calibrator"]
+    method = record.get("method") if isinstance(record, dict) else None
+    if isinstance(method, str) and method not in METHODS:
         raise UserError(
             f"{os.fspath(path)} holds the calibrator {method!r}, which is not known here; allowed: "
             f"{', '.join(METHODS)}; add its file to extensions/calibrators"
         )
-    return load_calibrator(content["calibrator"])
+    try:
+        return load_calibrator(record)
+    except ValueError as error:
+        raise UserError(f"{os.fspath(path)} is damaged ({error}); save the calibrator again") from None
 
 
 def write_record(

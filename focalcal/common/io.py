@@ -58,6 +58,20 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def check_readable(path: str | os.PathLike[str]) -> None:
+    """Raise a UserError that names a path which is missing, a folder, a broken link, a pipe or unreadable."""
+    path, repair = Path(path), "allowed: an existing file; correct the path"
+    if path.is_symlink() and not path.exists():
+        raise UserError(f"{path} is a link to {path.readlink()}, which does not exist; {repair}")
+    if not path.exists():
+        raise UserError(f"{path} does not exist; {repair}")
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
+        raise UserError(f"{path} is {kind}; allowed: a file; correct the path")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"{path} cannot be read (permission denied); allowed: a readable file; chmod it")
+
+
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Return the content of a JSON file."""
     with refusing_damage(path):
@@ -72,8 +86,8 @@ def refusing_damage(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     # Decoders, pandas and NumPy raise subclasses of ValueError; the others are those of CSV, gzip and zip.
     except (
-        *(ValueError, KeyError, EOFError, csv.Error),
-        *(gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, IsADirectoryError),
+        *(ValueError, KeyError, EOFError, RecursionError, csv.Error),
+        *(gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, IsADirectoryError, PermissionError),
     ) as error:
         said = getattr(error, "strerror", None) or str(error)
         reason = " ".join(said.split()) or type(error).__name__

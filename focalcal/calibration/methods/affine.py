@@ -11,10 +11,10 @@ blocks of rows, so that temporaries stay small.
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from focalcal.calibration.calibrators import Calibrator
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import NoMinimumError
+from focalcal.calibration.parameters import Numbers, checked_classes
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import row_blocks
 
@@ -119,6 +120,14 @@ class AffineCalibrator(LogLossCalibrator):
     """
 
     features: ClassVar[type[PerClass | Matrix]]
+    beside: ClassVar[Mapping[str, Numbers]] = {}
+    """The parameters beside the coefficients."""
+
+    @classmethod
+    def check_parameters(cls, parameters: Any, classes: Any = None) -> int | None:
+        """Return the number of classes of parameters; raise ValueError if they are not allowed."""
+        shape = ("k", "k+1") if cls.features is Matrix else ("k", 2)
+        return checked_classes({**cls.beside, "coefficients": Numbers(shape)}, parameters, classes)
 
     def log_map(self, logits: NDArray[np.float64]) -> Array:
         """Return log Psi^gamma(softmax(scores)), float64 (n, k), finite for finite logits."""

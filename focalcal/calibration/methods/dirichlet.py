@@ -1,5 +1,7 @@
 """Dirichlet calibration with off-diagonal and intercept regularisation (ODIR)."""
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,7 @@ from focalcal.calibration.methods.affine import (
     refuse_separated_classes,
     whitening,
 )
+from focalcal.calibration.parameters import Numbers
 from focalcal.theory.psi import log_psi
 
 STRENGTHS = (1e4, 1e3, 1e2, 1e1, 1e0, 1e-1, 1e-2)
@@ -54,6 +57,7 @@ class DirichletCalibration(AffineCalibrator):
     """
 
     features = Matrix
+    beside: ClassVar = {"strength": Numbers(low=0.0)}
 
     def _search(self, objective: Objective) -> Fit:
         logs, labels = log_probabilities(objective.logits), objective.labels

@@ -1,5 +1,7 @@
 """Ensemble temperature scaling."""
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,6 +10,7 @@ from focalcal.calibration.fitting.continuous import best_temperature, with_minim
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator, one_thread
+from focalcal.calibration.parameters import TEMPERATURE, Numbers
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import MOST_NEGATIVE
 
@@ -33,6 +36,8 @@ class EnsembleTemperatureScaling(LogLossCalibrator):
     parameters : dict
         `temperature` T and `weights` (3,).
     """
+
+    declared: ClassVar = {"temperature": TEMPERATURE, "weights": Numbers((3,), 0.0, 1.0, total=1.0)}
 
     def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithm of the mixture, (n, k), finite for finite logits."""

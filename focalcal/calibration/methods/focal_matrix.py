@@ -39,6 +39,7 @@ from focalcal.calibration.methods.focal_prior import (
     LOWEST_LOG_GAMMA,
     focal_fit,
 )
+from focalcal.calibration.parameters import FOCAL_MAP, Numbers, checked_classes
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
 
@@ -89,6 +90,18 @@ class _CrossValidated(LogLossCalibrator):
     free: ClassVar[tuple[bool, bool, bool]] = (True, True, True)
     """Whether log u, gain and log(1 + gamma) are fitted; they are 0 otherwise."""
     matrix: ClassVar[bool] = True
+
+    @classmethod
+    def check_parameters(cls, parameters: Any, classes: Any = None) -> int | None:
+        """Return the number of classes of parameters; raise ValueError if they are not allowed."""
+        declared = {
+            **FOCAL_MAP,
+            "gain": Numbers(),
+            "slopes": Numbers(("k",)),
+            "weights": Numbers(("k", "k" if cls.matrix else 1)),
+            "variance": Numbers(low=0.0),
+        }
+        return checked_classes(declared, parameters, classes)
 
     def log_map(self, logits: NDArray[np.float64]) -> Array:
         """Return the log-probabilities, (n, k), finite for finite logits."""

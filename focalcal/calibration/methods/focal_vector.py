@@ -1,5 +1,7 @@
 """The focal map of vector scaling: gamma, slopes and intercepts fitted together by log-loss."""
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ from focalcal.calibration.methods.affine import (
     log_probabilities,
 )
 from focalcal.calibration.methods.scaling import neutral, structured_penalty
+from focalcal.calibration.parameters import FOCAL_MAP, GAMMA, SHARE
 
 
 class _FocalVector(AffineCalibrator):
@@ -70,6 +73,7 @@ class FocalVectorScaling(_FocalVector):
     """
 
     features = PerClass
+    beside: ClassVar = {"gamma": GAMMA}
 
     def _search(self, objective: Objective) -> Fit:
         focal = best_focal_map(objective)
@@ -103,6 +107,7 @@ class StructuredFocalVectorScaling(_FocalVector):
     """
 
     features = PerClass
+    beside: ClassVar = {**FOCAL_MAP, "uniform": SHARE}
 
     def _search(self, objective: Objective) -> Fit:
         focal = best_focal_map(objective)

@@ -3,6 +3,7 @@
 import bisect
 import itertools
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LOWEST_LOG, LogLossCalibrator, log_probabilities
+from focalcal.calibration.parameters import SHARE, Numbers, check_starts
 from focalcal.theory.psi import log_psi
 
 RESOLUTION = float(np.finfo(np.float32).resolution)
@@ -51,6 +53,20 @@ class IsotonicCalibration(LogLossCalibrator):
     """
 
     smoothed: bool = True
+
+    declared: ClassVar = {
+        "thresholds": Numbers(("m",), 0.0, 1.0),
+        "values": Numbers(("m",), 0.0, 1.0),
+        "starts": Numbers(("k+1",), 0.0),
+        "uniform": SHARE,
+    }
+
+    @classmethod
+    def check_parameters(cls, parameters: Any, classes: Any = None) -> int | None:
+        """Return the number of classes of parameters; raise ValueError if they are not allowed."""
+        classes = super().check_parameters(parameters, classes)
+        check_starts(*(parameters[name] for name in ("starts", "thresholds", "values")))
+        return classes
 
     def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithms of the normalised maps, (n, k)."""

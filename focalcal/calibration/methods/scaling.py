@@ -1,6 +1,7 @@
 """Vector and matrix scaling of log-probabilities, plain and structured."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from focalcal.calibration.methods.affine import (
     fit_coefficients,
     log_probabilities,
 )
+from focalcal.calibration.parameters import SHARE, TEMPERATURE
 
 
 @dataclass(eq=False)
@@ -87,6 +89,8 @@ class _StructuredScaling(AffineCalibrator):
     kind divided by the number of samples n, k / n for slopes and intercepts, k (k - 1) / n off the diagonal.
     The temperature-scaled probabilities are mixed with the uniform distribution at weight 1 / (n + 1).
     """
+
+    beside: ClassVar = {"temperature": TEMPERATURE, "uniform": SHARE}
 
     def _search(self, objective: Objective) -> Fit:
         scaling = best_temperature(objective)

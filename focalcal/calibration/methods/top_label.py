@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from focalcal.calibration.fitting.continuous import best_temperature_of, tempera
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator
+from focalcal.calibration.parameters import Numbers
 from focalcal.theory.top_class import row_blocks
 
 
@@ -70,6 +72,8 @@ class ConstantConfidence(LogLossCalibrator):
     parameters : dict
         `confidence`: (correct + 1) / (n + 2), which is never 0 or 1, or just above 1 / k if that is larger.
     """
+
+    declared: ClassVar = {"confidence": Numbers(low=1e-12, high=1.0 - 1e-12)}
 
     def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the same two values in every row, (n, k)."""

@@ -1,5 +1,7 @@
 """Two temperatures: one for the top class against the rest, one among the rest."""
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator
 from focalcal.calibration.methods.top_label import top_versus_all_loss
+from focalcal.calibration.parameters import TEMPERATURE
 from focalcal.theory.psi import log_psi
 from focalcal.theory.top_class import MOST_NEGATIVE, row_blocks
 
@@ -48,6 +51,8 @@ class TwoTemperatureScaling(LogLossCalibrator):
     >>> scaling.predict_proba(np.log([[6.0, 3.0, 1.0]])).round(2)
     array([[0.6, 0.2, 0.2]])
     """
+
+    declared: ClassVar = {"top_temperature": TEMPERATURE, "rest_temperature": TEMPERATURE}
 
     def log_map(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log-probabilities, (n, k), finite for finite logits."""
