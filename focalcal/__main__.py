@@ -1,4 +1,4 @@
-"""Commands without a workflow: `recommend` a calibrator for logits, `verify` or `accept` results."""
+"""Commands without a workflow: `recommend` a calibrator for a file of logits, `verify` a results folder."""
 
 import argparse
 import math
@@ -63,30 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     verify.add_argument("results", nargs="?", type=Path, default=Path("results"), help="default: results")
     verify.set_defaults(command=_verify)
-    _add_accept(commands)
     return parser
-
-
-def _add_accept(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    accept = commands.add_parser(
-        "accept",
-        help="let finished results count although code or packages have changed",
-        description="List changes of code and packages since the results here were made. With --reason they "
-        "are accepted: nothing is computed again for them, and tables and report say who accepted what. "
-        "Accept only what you have reviewed and what changes no number.",
-    )
-    accept.add_argument("runs", nargs="*", metavar="RUN", help="as gauss-3/mlp/ce/seed1; default: all")
-    accept.add_argument("--reason", help="why the change changes no number; without it nothing is accepted")
-    accept.add_argument("--by", help="who has reviewed the change; default: your user name")
-    accept.add_argument("--results", type=Path, default=Path("results"), help="default: results")
-    accept.set_defaults(command=_accept)
-
-
-def _accept(arguments: argparse.Namespace) -> None:
-    """Print what differs from finished results, and whether it was accepted."""
-    from focalcal.reporting.records.accept import accept  # noqa: PLC0415
-
-    print(accept(arguments.results, arguments.runs, arguments.reason, arguments.by))
 
 
 def _share(text: str) -> float:

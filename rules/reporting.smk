@@ -43,7 +43,6 @@ rule collect:
             end=["json", "npz"],
         ),
         data=collect("results/data/{dataset}.json", dataset=GRID.datasets),
-        accepted=REVIEWED,
     output:
         collect(
             "results/tables/{frame}.csv",
@@ -283,7 +282,6 @@ rule report:
         tables=LAYOUT.files(TABLES, "html", "csv", "tex"),
         figures=LAYOUT.files(LAYOUT.reported("figure"), "png"),
         advice=collect("results/{file}", file=LAYOUT.advised.values()),
-        accepted=REVIEWED,
     output:
         report=REPORT,
         config="results/config.json",

@@ -24,10 +24,17 @@ from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.embedded import reduced_png
 
 TABLES = (
-    *("arena", "arena_over_datasets", "m20_ece", "m20_error"),
-    *("optimism", "overview", "recommended", "when_fts_pays"),
+    *("arena", "arena_over_datasets", "calibrator_map", "fts_by_network", "held_out_advice", "m20_ece"),
+    *("m20_error", "optimism", "overview", "recommended", "two_temperatures", "when_fts_pays"),
 )
-FIGURES = ("forest", "mean_ranks")
+FIGURES = (
+    "before_after",
+    "calibrator_map",
+    "fts_by_size",
+    "fts_by_temperature",
+    "mean_ranks",
+    "two_temperatures",
+)
 DATASET_MODEL_FIGURES = ("relation", "training")
 LOG_LOSS = "log_loss.csv.gz"
 RUN_FACTS = (

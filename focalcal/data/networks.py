@@ -1,7 +1,8 @@
-"""Networks whose logits other people published, by collection. Standard library only.
+"""Networks whose logits are published, by collection. Standard library only.
 
-There is one TOML file per collection in the folder `networks/`; adding a collection is adding a file. The
-logits are not in the package: they are fetched from the address `base`, with checksums.
+There is one TOML file per collection in the folder `networks/`; adding a collection is adding a file. Other
+people's logits are not in this repository: they are fetched from the address `base`, with checksums. Those of
+networks that this project trained lie in the collection's folder.
 """
 
 import tomllib
@@ -28,8 +29,8 @@ class Network:
     seed: int
     files: tuple[dict[str, Any], ...]
     """The original files: name, size in bytes, checksum, and the split if a file holds only one."""
-    base: str
-    """Address of the folder that serves the files."""
+    base: str | None
+    """Address of the folder that serves the files; None if they are in `folder`."""
     split: str | None
     """`halves` if there are no validation samples."""
     columns: dict[str, Any] | None
@@ -41,6 +42,11 @@ class Network:
         return f"{self.collection}/{self.model}-{self.loss}"
 
     @property
+    def folder(self) -> Path:
+        """Return where the files of a network of this project are."""
+        return NETWORKS_FOLDER / self.collection
+
+    @property
     def spec(self) -> dict[str, Any]:
         """Return everything that determines the logits: what they stand for, and their checksums."""
         identity = {key: getattr(self, key) for key in ("name", "dataset", "model", "loss", "seed", "split")}
@@ -50,6 +56,11 @@ class Network:
 def collection_names() -> list[str]:
     """Return the names of all collections."""
     return sorted(file.stem for file in NETWORKS_FOLDER.glob("*.toml"))
+
+
+def trained_by_us(collection: str) -> bool:
+    """Return whether this project trained the networks of a collection: then their files lie in its folder."""
+    return (NETWORKS_FOLDER / collection).is_dir()
 
 
 def collection_title(name: str) -> str:
@@ -74,7 +85,9 @@ def networks_of(name: str) -> list[Network]:
             network["loss"],
             network.get("seed", entry["seed"]),
             tuple(network["files"]),
-            entry["base"] + (f"{network['origin']}/" if "origin" in network else ""),
+            entry["base"] + (f"{network['origin']}/" if "origin" in network else "")
+            if "base" in entry
+            else None,
             entry.get("split"),
             entry.get("columns"),
         )

@@ -27,6 +27,7 @@ import pandas as pd
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.data.networks import trained_by_us
 from focalcal.reporting.products import MANY_DATASETS
 from focalcal.reporting.records.measurements import EFFECT_COLUMNS, NETWORK_COLUMNS, PAIR, RUN, SETTING
 from focalcal.reporting.statistics.by_size import SizedRun, effects_by_size
@@ -47,8 +48,8 @@ ON_AVERAGE = {LOWER: "lower on average", HIGHER: "higher on average"}
 """Verdicts on a mean that differs from 0 while single networks differ in both directions."""
 
 PUBLISHED, IMPORTED, TRAINED = "published networks", "imported logits", "trained here"
-SIMULATED = "trained here on simulated data"
-ORIGINS = (PUBLISHED, IMPORTED, TRAINED, SIMULATED)
+CARRIED, SIMULATED = "networks that come with focalcal", "trained here on simulated data"
+ORIGINS = (PUBLISHED, IMPORTED, TRAINED, CARRIED, SIMULATED)
 """Where networks come from, in the order of the report. They are judged apart: pooling hides the answer."""
 ALL, FAMILY, NETWORK = "all networks", "training loss", "network"
 SCOPES = {ALL: ["origin"], FAMILY: ["origin", "family"], NETWORK: NETWORK_COLUMNS}
@@ -59,8 +60,8 @@ QUESTIONS = ("FTS instead of TS?", "Which calibrator?")
 
 def run_origin(run: Mapping[str, Any]) -> str:
     """Return the origin of a run, given whether it is `published`, `imported` or of `simulated` data."""
-    if run.get("published"):
-        return PUBLISHED
+    if collection := run.get("published"):
+        return CARRIED if trained_by_us(collection) else PUBLISHED
     if run["imported"]:
         return IMPORTED
     return SIMULATED if run.get("simulated") else TRAINED

@@ -20,7 +20,9 @@ from tests.published_networks import cached_names, logits_of
 from tests.unit.data.conftest import file_entry
 from workflow_scripts import import_logits
 
-ALL = [network for name in networks.collection_names() for network in networks.networks_of(name)]
+EVERY = [network for name in networks.collection_names() for network in networks.networks_of(name)]
+ALL = [network for network in EVERY if network.base is not None]
+CARRIED = [network for network in EVERY if network.base is None]
 RNG = np.random.RandomState(0)
 LOGITS = RNG.normal(size=(30, 4)).astype(np.float32)
 LABELS = RNG.randint(0, 4, 30)
@@ -56,7 +58,11 @@ def _halves(server, tmp_path, monkeypatch):
 
 
 def test_how_many_networks_there_are():
-    counts = {name: len(networks.networks_of(name)) for name in networks.collection_names()}
+    counts = {
+        name: len(networks.networks_of(name))
+        for name in networks.collection_names()
+        if not networks.trained_by_us(name)
+    }
     assert counts == {
         "chenyaofo-cifar10": 19,
         "chenyaofo-cifar100": 19,
@@ -86,14 +92,15 @@ def test_every_file_has_an_address_at_a_commit_a_size_and_a_checksum(network):
 @pytest.mark.parametrize("collection", networks.collection_names())
 def test_every_collection_says_where_it_is_from(collection):
     text = (networks.NETWORKS_FOLDER / f"{collection}.toml").read_text("utf-8")
-    for key in ("title", "source", "licence", "citation", "base"):
+    keys = ("title", "source", "licence", "citation")
+    for key in keys if networks.trained_by_us(collection) else (*keys, "base"):
         assert re.search(rf'^{key} = "\S.+"$', text, re.MULTILINE), key
     assert f"`{collection}`" in (networks.NETWORKS_FOLDER / "README.md").read_text("utf-8")
 
 
 def test_no_two_networks_have_the_same_name_or_stand_for_the_same_run():
-    assert len({network.name for network in ALL}) == len(ALL)
-    runs = [(network.dataset, network.model, network.loss, network.seed) for network in ALL]
+    assert len({network.name for network in EVERY}) == len(EVERY)
+    runs = [(network.dataset, network.model, network.loss, network.seed) for network in EVERY]
     assert len(set(runs)) == len(runs)
 
 
@@ -164,6 +171,33 @@ def test_offline_the_error_says_where_to_put_the_files_and_how_to_do_without(qui
     assert "By hand: put val_logits.npy (2000128 bytes, sha256:e6e86d7d" in message
     assert f"into {tmp_path}/networks/mukhoti2020-cifar100/resnet50-brier and run again" in message
     assert message.endswith("remove 'mukhoti2020-cifar100' from the config key 'published'")
+
+
+@pytest.mark.parametrize("network", CARRIED, ids=lambda network: network.name)
+def test_networks_of_this_project_are_read_from_their_folder(network, tmp_path):
+    arrays = network_arrays(network, tmp_path)
+    assert not list(tmp_path.iterdir())
+    for split in ("val", "test"):
+        accuracy = (arrays[f"{split}_logits"].argmax(axis=1) == arrays[f"{split}_labels"]).mean()
+        assert accuracy > 0.5
+
+
+def test_networks_of_this_project_take_at_most_ten_megabytes():
+    assert 0 < sum(file["size"] for network in CARRIED for file in network.files) < 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"), [("cut", "has 9 bytes instead of"), ("gone", "does not exist")]
+)
+def test_a_damaged_network_of_this_project_is_named(damage, message, tmp_path, monkeypatch):
+    network = CARRIED[0]
+    (file,) = network.files
+    monkeypatch.setattr(networks, "NETWORKS_FOLDER", tmp_path)
+    network.folder.mkdir()
+    if damage == "cut":
+        (network.folder / file["name"]).write_bytes(b"truncated")
+    with pytest.raises(UserError, match=rf"{re.escape(file['name'])}.*{message}.*git restore"):
+        network_arrays(network, tmp_path)
 
 
 @pytest.mark.usefixtures("_halves")

@@ -168,6 +168,8 @@ def test_origins_are_judged_apart():
         ["imported logits", HIGHER],
     ]
     assert run_origin({"published": "", "imported": ""}) == "trained here"
+    carried = {"published": "focalcal-cifar10-s", "imported": "yes"}
+    assert run_origin(carried) == "networks that come with focalcal"
     simulated = {"published": "", "imported": "", "simulated": True}
     assert run_origin(simulated) == "trained here on simulated data"
 
