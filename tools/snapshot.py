@@ -28,7 +28,6 @@ TABLES = (
     *("m20_error", "optimism", "overview", "recommended", "two_temperatures", "when_fts_pays"),
 )
 FIGURES = (
-    "before_after",
     "calibrator_map",
     "fts_by_size",
     "fts_by_temperature",

@@ -49,7 +49,7 @@ def _fetched(network: Network, base: str, cache: Path, policy: DownloadPolicy) -
 
 
 def _carried(network: Network) -> Path:
-    """Return the folder with the files of a network of this project; a UserError names one that is damaged."""
+    """Return the folder with the files of a network of this project; a UserError names a damaged one."""
     for file in network.files:
         path, expected = (
             network.folder / file["name"],

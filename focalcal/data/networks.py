@@ -59,7 +59,7 @@ def collection_names() -> list[str]:
 
 
 def trained_by_us(collection: str) -> bool:
-    """Return whether this project trained the networks of a collection: then their files lie in its folder."""
+    """Return whether this project trained the networks of a collection, whose files its folder then has."""
     return (NETWORKS_FOLDER / collection).is_dir()
 
 
