@@ -15,8 +15,8 @@ from focalcal.reporting.statistics.effects import (
     MIXED,
     ON_AVERAGE,
     OPEN,
-    ORIGINS,
     SIMULATED,
+    group_order,
 )
 from focalcal.reporting.text import count_of, format_number, joined_names
 from focalcal.training.appearance import IN_WORDS
@@ -59,11 +59,11 @@ def answer_card(
     """
     effects, ranked = (frame.to_dict("records") for frame in (pays, arena))
     cards = []
-    for origin in ORIGINS:
-        here = [row for row in effects if row.get("origin") == origin]
-        if here:
-            contest = [row for row in ranked if row.get("origin") == origin]
-            cards.append(_card(origin, here, [] if advised and origin == IMPORTED else contest, level))
+    for origin in sorted({row["origin"] for row in effects}, key=group_order):
+        here = [row for row in effects if row["origin"] == origin]
+        contest = [row for row in ranked if row.get("origin") == origin]
+        told = advised and origin.startswith(IMPORTED)
+        cards.append(_card(origin, here, [] if told else contest, level))
     return cards
 
 
@@ -164,7 +164,9 @@ def _use_answer(contest: Sequence[Row], level: str) -> Answer:
         text += f" Also shown to be lower than TS: {joined_names(others)}."
     if shown:
         name = METHODS[best["method"]].name
-        short = f"On these simulated data, {name}." if best["origin"] == SIMULATED else f"Use {name}."
+        short = (
+            f"On these simulated data, {name}." if best["origin"].startswith(SIMULATED) else f"Use {name}."
+        )
     elif first["method"] == "ts":
         short = "TS is enough."
     else:

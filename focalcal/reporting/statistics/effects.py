@@ -2,6 +2,7 @@
 
 An effect compares a calibrator with another one, or with the model as trained, on a group of networks
 (dataset, model and training loss): on one network, on those of one family of losses, or on all of one origin.
+An origin with fewer than five datasets is one group per dataset: ten classes and a hundred are never pooled.
 Both see the same test samples. The difference is the mean over networks of the mean over seeds; negative, the
 first calibrator is better. One rule leads from there to a verdict:
 
@@ -67,6 +68,20 @@ def run_origin(run: Mapping[str, Any]) -> str:
     return SIMULATED if run.get("simulated") else TRAINED
 
 
+def run_groups(runs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], str]:
+    """Return what each run, by its `RUN`, is judged with: its origin, or its dataset within that."""
+    origins = {tuple(run[key] for key in RUN): run_origin(run) for run in runs}
+    datasets = {origin: {key[0] for key, own in origins.items() if own == origin} for origin in ORIGINS}
+    several = {origin for origin, names in datasets.items() if 1 < len(names) < MANY_DATASETS}
+    return {key: f"{own}, {key[0]}" if own in several else own for key, own in origins.items()}
+
+
+def group_order(group: str) -> tuple[Any, ...]:
+    """Return where a group of `run_groups` comes in the report."""
+    origin, _, dataset = group.partition(", ")
+    return ORIGINS.index(origin), tuple(natural_order(dataset))
+
+
 def effects_of(
     comparisons: pd.DataFrame,
     runs: Iterable[Mapping[str, Any]],
@@ -108,9 +123,9 @@ def _with_ratios(effects: pd.DataFrame) -> pd.DataFrame:
 def _networks(comparisons: pd.DataFrame, runs: Iterable[Mapping[str, str]]) -> pd.DataFrame:
     """Return the comparisons of each network, over its seeds, with its origin and family of losses."""
     rows = pd.concat([comparisons, _against_raw(comparisons)], ignore_index=True).sort_values(RUN)
-    origins = {tuple(run[key] for key in RUN): run_origin(run) for run in runs}
+    groups_of = run_groups(runs)
     rows = rows.assign(
-        origin=[origins[key] for key in rows[RUN].itertuples(index=False, name=None)],
+        origin=[groups_of[key] for key in rows[RUN].itertuples(index=False, name=None)],
         family=rows["loss"].map({loss: loss_family(loss) for loss in rows["loss"].unique()}),
         corrected=rows["z"] * rows["error"],
         wins=rows["difference"] < -TIE,
@@ -246,7 +261,7 @@ def _ordered(effects: pd.DataFrame) -> pd.DataFrame:
     losses = sorted(set(effects["loss"]) - {""}, key=loss_order)
     families = list(dict.fromkeys(map(loss_family, losses)))
     orders: dict[str, Callable[[Any], Any]] = {
-        "origin": ORIGINS.index,
+        "origin": group_order,
         "scope": list(SCOPES).index,
         "method": list(METHODS).index,
         **dict.fromkeys(("metric", "criterion"), list(METRICS).index),

@@ -159,7 +159,7 @@ class TestNetworks:
 
 class TestArena:
     def test_by_hand(self, three):
-        table = build("arena", effects=three, metrics=pd.DataFrame({"method": ["ms", "ts"]}))
+        table = build("arena", effects=three, metrics=pd.DataFrame({"method": ["fts-line", "ts"]}))
         found = csv_rows(table)
         assert [row["method"] for row in found] == ["sms", "fts", "ts", "none"]
         assert [float(row["rank_mean"]) for row in found] == [1, 2, 3, 4]
@@ -169,7 +169,7 @@ class TestArena:
         assert float(found[2]["nll_mean"]) == pytest.approx(0.5)
         assert column(table, "Networks lower / higher") == ["2 / 0", "2 / 0", "", "0 / 2"]
         assert column(table, "Datasets") == ["d"] * 4
-        assert any("not compared" in note and "MS" in note for note in table.notes)
+        assert any("not compared" in note and "FTS-line" in note for note in table.notes)
 
     def test_what_some_network_lacks_is_not_ranked(self):
         rows = [compared(model, -0.01, 0.01) for model in "ab"] + [compared("a", -0.3, 0.01, method="sms")]

@@ -41,11 +41,17 @@ class TestError:
         assert pooled(compared("a", 0.01, 0.01))["verdict"] == OPEN
 
     def test_networks_of_one_dataset_share_their_samples(self):
-        # Fully correlated errors of sum 0.04 within d, independent of the 0.03 of e.
-        rows = [compared("a", -0.1, 0.01), compared("b", -0.2, 0.03), compared("a", -0.3, 0.03, dataset="e")]
-        found = pooled(*rows)
-        assert found["estimate"] == pytest.approx(-0.2)
-        assert found["z"] == pytest.approx(-0.2 / math.hypot(0.04 / 3, 0.03 / 3))
+        # Fully correlated errors of sum 0.04.
+        found = pooled(compared("a", -0.1, 0.01), compared("b", -0.2, 0.03))
+        assert found["estimate"] == pytest.approx(-0.15)
+        assert found["z"] == pytest.approx(-0.15 / (0.04 / 2))
+
+    def test_a_few_datasets_are_judged_apart(self):
+        rows = [compared("a", -0.1, 0.01), compared("b", -0.2, 0.03), compared("a", 0.3, 0.03, dataset="e")]
+        frame = effects_frame(rows)
+        for scope in (effects.ALL, effects.FAMILY, effects.NETWORK):
+            groups = frame[frame["scope"] == scope].groupby("origin", sort=False)["estimate"].mean()
+            assert groups.to_dict() == pytest.approx({"imported logits, d": -0.15, "imported logits, e": 0.3})
 
     def test_seeds_add_their_spread(self):
         found = pooled(compared("a", -0.1, 0.01, seed=0), compared("a", -0.3, 0.01, seed=1))
@@ -75,7 +81,8 @@ class TestError:
         assert (found["low"], found["high"]) == (pytest.approx(low), pytest.approx(high))
         assert found["p_value"] == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue)
         assert (found["datasets"], found["over"], found["verdict"]) == (5, "datasets", LOWER)
-        assert pooled(*rows[:8])["over"] == "test samples"
+        few = effects_frame(rows[:8])
+        assert set(few["over"]) == {"test samples"}
 
     def test_predictions_as_trained_are_compared_over_datasets_only(self):
         rows = []
