@@ -169,7 +169,7 @@ class TestArena:
         assert float(found[2]["nll_mean"]) == pytest.approx(0.5)
         assert column(table, "Networks lower / higher") == ["2 / 0", "2 / 0", "", "0 / 2"]
         assert column(table, "Datasets") == ["d"] * 4
-        assert any("not compared" in note and "FTS-line" in note for note in table.notes)
+        assert any("not compared" in note and "FTS, line search" in note for note in table.notes)
 
     def test_what_some_network_lacks_is_not_ranked(self):
         rows = [compared(model, -0.01, 0.01) for model in "ab"] + [compared("a", -0.3, 0.01, method="sms")]
