@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from focalcal.calibration.agreement import agreement, repeated_samples
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class, load_calibrator
 from focalcal.calibration.catalogue import METHODS
-from focalcal.calibration.files.logits_io import RunLogits, Split
+from focalcal.calibration.files.logits_io import ABSENT, RunLogits, Split
 from focalcal.calibration.fitting.folds import stratified_folds
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.methods.affine import one_thread
@@ -51,6 +52,9 @@ ENOUGH_SAMPLES = 2000
 FOR_FEW, LEAST_SAMPLES = "fms", 500
 """What takes the place of `SAFE` from so many samples on: its priors make it nearly a map of three
 parameters. With 50 samples it raised the log-loss of one network by 0.2 nats."""
+FOR_OPTIONS = frozenset({LEAVE, SAFE, "ts", "fts", "fts-line", "fts-k24", "two-ts"})
+"""The candidates where samples differ in their number of options: what treats all classes alike."""
+NOT_FOR_OPTIONS = "it does not treat all classes alike, and samples differ in their number of options"
 LEAST_RATIO = 10.0
 """How many times as probable the samples must be with `SAFE` as without, where they are few."""
 SCORES = ("nll", "brier", "ece", "smece", "accuracy")
@@ -69,7 +73,8 @@ class Choice:
     validation samples that lead to the same choice), `log_ratio` (of the probabilities of the samples with
     and without `SAFE`, where they are few, else None), `absent_classes` (without validation samples),
     `candidates` (best first), `not_applicable` (with reasons), `split_gap` (by how many standard errors the
-    log-loss as trained is higher on test than on validation samples) and `reliability` of the test samples
+    log-loss as trained is higher on test than on validation samples), `agreement` of labels and predictions
+    by split, `repeated` (test samples that are validation samples too) and `reliability` of the test samples
     before and after. Without test samples, `samples` says that there are 0, `split_gap` is 0, and `test` of
     the candidates and `reliability` are those of each validation sample under the fit to the folds that it is
     not in."""
@@ -125,7 +130,10 @@ def recommend(
     absent = np.setdiff1d(np.arange(classes), val.labels).tolist()
     whole = Objective(val.logits, val.labels)
     few = len(whole.labels) < ENOUGH_SAMPLES
-    methods, skipped = considered(spec["methods"], spec["run"], classes, absent, len(whole.labels))
+    unfit = set(spec["methods"]) - FOR_OPTIONS if (whole.logits <= ABSENT).any() else set()
+    asked = [method for method in spec["methods"] if method not in unfit]
+    methods, skipped = considered(asked, spec["run"], classes, absent, len(whole.labels))
+    skipped += [{"method": method, "reason": NOT_FOR_OPTIONS} for method in sorted(unfit)]
     held_out: dict[str, Array] = {}
     fitted: dict[str, Calibrator] = {}
     measured: dict[str, _Measured] = {}
@@ -188,6 +196,8 @@ def recommend(
         "absent_classes": absent,
         "log_ratio": ratio,
         "split_gap": 0.0 if test is None else _split_gap(val, test),
+        "agreement": {"val": agreement(val)} | ({} if test is None else {"test": agreement(test)}),
+        "repeated": 0 if test is None else repeated_samples(val, test),
         "candidates": sorted(candidates, key=lambda candidate: candidate["held_out_nll"]),
         "not_applicable": skipped,
         "reliability": {

@@ -33,9 +33,10 @@ _OPERATIONS = _NUMBERED | {
     *("PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "NONE", "NEWTRUE", "NEWFALSE"),
     *("BININT", "BININT1", "BININT2", "SHORT_BINUNICODE", "BINUNICODE", "SHORT_BINBYTES", "BINBYTES"),
     *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_LIST", "APPEND", "APPENDS"),
+    *("EMPTY_DICT", "SETITEM", "SETITEMS"),
     *("GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "BINPERSID"),
 }
-"""What pickles of arrays consist of: constants, tuples and lists, names, calls."""
+"""What pickles of arrays consist of: constants, tuples, lists and dicts, names, calls."""
 
 
 def read_arrays(path: Path, columns: Mapping[str, Any] | None = None) -> dict[str, NDArray]:
@@ -51,33 +52,54 @@ def read_arrays(path: Path, columns: Mapping[str, Any] | None = None) -> dict[st
     if path.suffix == ".npz":
         return read_npz(path)
     if path.suffix == ".npy":
-        return {path.stem: _read_npy(path)}
+        return {path.stem: read_npy(path)}
     if path.suffix == ".csv":
         return _read_table(path, columns or {})
     if path.suffix == ".p":
-        return _named(_unpickle(path.read_bytes(), _NUMPY))
+        return read_pickle(path)
     if path.suffix == ".pt":
-        return _named(_read_tensors(path))
+        return read_tensors(path)
     raise ArchiveError(f"its suffix is {path.suffix!r}; allowed: .npy, .npz, .csv, .p, .pt")
 
 
-def _named(found: Any) -> dict[str, NDArray]:
-    """Return the arrays of a pair, or of two pairs, by name."""
+def read_pickle(path: Path) -> dict[str, NDArray]:
+    """Return the NumPy arrays of a pickle by name; one alone has the file's."""
+    return _named(_unpickle(path.read_bytes(), _NUMPY), path.stem)
+
+
+def read_tensors(path: Path) -> dict[str, NDArray]:
+    """Return the tensors of what torch.save wrote by name; one alone has the file's."""
+    return _named(_read_tensors(path), path.stem)
+
+
+def _named(found: Any, stem: str) -> dict[str, NDArray]:
+    """Return arrays by name: one, those of a dict, of a pair, or of two pairs."""
+    if isinstance(found, np.ndarray):
+        return {stem: found}
+    if isinstance(found, dict):
+        return {
+            f"{name}{f'_{part}' if part else ''}": array
+            for name, value in found.items()
+            for part, array in _named(value, "").items()
+        }
     if isinstance(found, tuple | list) and len(found) == 2:
         if all(isinstance(part, np.ndarray) for part in found):
             logits, labels = found
             return {"logits": logits, "labels": labels.ravel()}
-        parts = [_named(part) for part in found]
+        parts = [_named(part, stem) for part in found]
         if all(set(part) == {"logits", "labels"} for part in parts):
             return {
                 f"{split}_{kind}": array
                 for split, part in zip(("val", "test"), parts, strict=True)
                 for kind, array in part.items()
             }
-    raise ArchiveError("it holds neither a pair of arrays, logits and labels, nor two such pairs")
+    raise ArchiveError(
+        "it holds neither named arrays, nor a pair of arrays, logits and labels, nor two such pairs"
+    )
 
 
-def _read_npy(path: Path) -> NDArray:
+def read_npy(path: Path) -> NDArray:
+    """Return the array of a `.npy` file."""
     with path.open("rb") as file:
         try:
             version = npy_format.read_magic(file)
@@ -149,11 +171,13 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _finished(found: Any) -> Any:
-    """Return tuples, lists and arrays; what a pickle never filled, or anything else, is refused."""
+    """Return tuples, dicts and arrays; what a pickle never filled, or anything else, is refused."""
     if isinstance(found, _Array):
         found = found.array
     if isinstance(found, tuple | list):
         return tuple(map(_finished, found))
+    if isinstance(found, dict):
+        return {str(name): _finished(value) for name, value in found.items()}
     if not isinstance(found, np.ndarray):
         raise ArchiveError(f"it holds {type(found).__name__}, not an array")
     return np.array(found)
@@ -207,6 +231,8 @@ def _tensor(storage: NDArray, offset: int, shape: Any, strides: Any, *_options: 
     last = first + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
     if 0 in sizes or math.prod(sizes) > storage.size or last >= storage.size:
         raise ArchiveError(f"it holds a tensor of shape {sizes} that is larger than its storage")
+    if storage.dtype == _TORCH["torch", "BFloat16Storage"]:
+        storage = (storage.astype(np.uint32) << 16).view(np.float32)
     return np.lib.stride_tricks.as_strided(
         storage[first:], sizes, [step * storage.itemsize for step in steps], writeable=False
     )
@@ -216,6 +242,8 @@ _TORCH: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_tensor_v2"): _tensor,
     ("collections", "OrderedDict"): tuple,
     ("torch", "HalfStorage"): np.dtype("<f2"),
+    # The first half of the bits of float32.
+    ("torch", "BFloat16Storage"): np.dtype("<u2"),
     ("torch", "FloatStorage"): np.dtype("<f4"),
     ("torch", "DoubleStorage"): np.dtype("<f8"),
     ("torch", "IntStorage"): np.dtype("<i4"),

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from focalcal.calibration import recommend as choosing
-from focalcal.calibration.calibrators import Calibrator, load_calibrator
+from focalcal.calibration.calibrators import Calibrator, load_calibrator, new_calibrator
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.files.logits_io import RunLogits, Split
 from focalcal.calibration.files.shapes import KINDS, checked_splits
@@ -21,6 +22,7 @@ from focalcal.calibration.saved import write_record
 from focalcal.common.arrays import unmasked
 from focalcal.common.errors import UserError
 from focalcal.common.messages import error_prefix, unknown_name
+from focalcal.common.text_table import aligned_lines
 from focalcal.reporting.recommendation import (
     candidate_cells,
     caution_texts,
@@ -32,6 +34,7 @@ from focalcal.reporting.recommendation import (
     summary_text,
     use_text,
 )
+from focalcal.reporting.text import format_number
 from focalcal.training.catalogue import parse_loss, training_gamma
 
 if TYPE_CHECKING:
@@ -257,6 +260,52 @@ def default_spec(methods: Sequence[str] | None, loss: str) -> dict[str, Any]:
         "bins": 15,
         "adaece": "split",
     }
+
+
+def by_task(found: Recommendation, samples: Split, tasks: NDArray[np.str_]) -> list[dict[str, Any]]:
+    """Return how the recommended calibrator does on the samples of each task when fitted to all others.
+
+    One row per task: its samples, accuracy, and log-losses as trained and after the calibrator.
+    """
+    rows = []
+    trained = new_calibrator(choosing.LEAVE).fit(samples.logits, samples.labels)
+    for task in dict.fromkeys(tasks.tolist()):
+        own = tasks == task
+        if own.all():
+            continue
+        fitted = new_calibrator(found.method).fit(samples.logits[~own], samples.labels[~own])
+        labels = samples.labels[own]
+        before, after = (
+            -each.predict_log_proba(samples.logits[own])[np.arange(len(labels)), labels].mean()
+            for each in (trained, fitted)
+        )
+        accuracy = float(np.mean(samples.logits[own].argmax(axis=1) == labels))
+        rows.append(
+            {
+                "task": task,
+                "samples": len(labels),
+                "accuracy": accuracy,
+                "nll_before": float(before),
+                "nll_after": float(after),
+            }
+        )
+    return rows
+
+
+def task_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the rows of `by_task` as lines of a table, and how many tasks gain."""
+    cells = [
+        (
+            row["task"],
+            str(row["samples"]),
+            format_number(100 * row["accuracy"], 1),
+            *(format_number(row[name], 4) for name in ("nll_before", "nll_after")),
+        )
+        for row in rows
+    ]
+    head = ("task", "questions", "accuracy (%)", "log-loss", "calibrated on the other tasks")
+    gains = sum(row["nll_after"] < row["nll_before"] for row in rows)
+    return [*aligned_lines([head, *cells], left=1), "", f"Lower log-loss in {gains} of {len(rows)} tasks."]
 
 
 def recommend_splits(

@@ -1,9 +1,10 @@
 """A recommendation in words: what to use, why, how sure, and how to apply it."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from focalcal.calibration.agreement import SURE
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.recommend import ENOUGH_SAMPLES, LEAST_RATIO, LEAVE
 from focalcal.common.intervals import CONFIDENCE, at_level, level_text
@@ -15,6 +16,8 @@ MEASURED = {True: ("test log-loss", "test ECE (%)"), False: ("held-out ECE (%)",
 """More headings with test samples, and without."""
 DIFFERENT = 3.0
 """Standard errors by which the log-losses as trained must differ for two splits to count as different."""
+ENOUGH_TO_TELL = 50
+"""From so many samples on, labels that have nothing to do with the logits are noticed."""
 LARGEST_RATIO = 1000.0
 """Ratios of probabilities above this are not written out."""
 USAGE = """\
@@ -94,7 +97,7 @@ def failure_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> st
 
 def caution_texts(found: Mapping[str, Any]) -> list[str]:
     """Return what speaks against relying on a recommendation, one sentence each."""
-    cautions = []
+    cautions = [*_label_cautions(found), *_repetition_cautions(found)]
     absent = found["absent_classes"]
     if absent and found["log_ratio"] is None:
         shown = ", ".join(map(str, absent[:5])) + (", ..." if len(absent) > 5 else "")
@@ -114,6 +117,39 @@ def caution_texts(found: Mapping[str, Any]) -> list[str]:
                 f"searched: the samples do not determine it."
             )
     return cautions
+
+
+def _label_cautions(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is suspicious about the labels of each split."""
+    for split, told in found["agreement"].items():
+        kind = "test" if split == "test" else "validation"
+        samples = f"{kind} samples" if is_tested(found) else "samples"
+        share = f"{100 * told['accuracy']:.0f} %"
+        if told["shift"]:
+            yield (
+                f"The model is right on {share} of the {samples}, but would be on "
+                f"{100 * told['shifted_accuracy']:.0f} % if {told['shift']:+d} were added to the labels: "
+                f"check from which number they count, and the order of the columns."
+            )
+        elif told["z"] < -SURE:
+            yield (
+                f"The model gives the labels of the {samples} less probability than labels drawn at random "
+                f"(accuracy {share}): check which column each label is, and that logits are not negated."
+            )
+        elif told["z"] <= SURE and found["samples"][split] >= ENOUGH_TO_TELL:
+            yield (
+                f"The logits say nothing about the labels of the {samples} (accuracy {share}): check that "
+                f"both have the samples in the same order."
+            )
+
+
+def _repetition_cautions(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that test samples are not new, if a tenth of them are not."""
+    if found["repeated"] > found["samples"]["test"] / 10:
+        yield (
+            f"{found['repeated']} of {found['samples']['test']} test samples are validation samples too, so "
+            f"they do not measure how the calibrator does on others: take different samples."
+        )
 
 
 def change_text(found: Mapping[str, Any], confidence: float = CONFIDENCE) -> str:

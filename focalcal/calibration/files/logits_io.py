@@ -15,6 +15,8 @@ from focalcal.common.samples import FEWEST_SAMPLES
 
 SPLITS = ("val", "test")
 _ONE_COLUMN = "of one value d per sample for two classes make the columns 0 and d"
+ABSENT = -1e30
+"""The logit of an option that a question does not have: its probability is 0 at any temperature."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import LARGEST_GAMMA, SMALLEST_TEMPERATURE
+from focalcal.calibration.files.logits_io import ABSENT
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit, boundaries_hit
 
@@ -55,11 +56,19 @@ def temperature_range(logits: NDArray[np.float64]) -> tuple[float, float]:
     The spread of the logits is the median over samples of the largest logit minus the mean, leaving out
     samples whose logits are all equal.
     """
-    leads = logits.max(axis=1) - logits.mean(axis=1)
+    leads = logits.max(axis=1) - mean_logits(logits)
     leads = leads[leads > 0.0]
     spread = float(np.median(leads)) if leads.size else 1.0
     lowest, highest = (max(factor * spread, SMALLEST_TEMPERATURE) for factor in TEMPERATURE_FACTORS)
     return lowest, max(highest, lowest / TEMPERATURE_FACTORS[0])
+
+
+def mean_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean logit of each sample (n,), without absent options."""
+    absent = logits <= ABSENT
+    if not absent.any():
+        return logits.mean(axis=1)
+    return np.where(absent, 0.0, logits).sum(axis=1) / (~absent).sum(axis=1)
 
 
 def best_temperature(objective: Objective) -> Fit:

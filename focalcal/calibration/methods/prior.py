@@ -7,7 +7,7 @@ import numpy as np
 
 from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.fitting.continuous import best_temperature_of, temperature_range
+from focalcal.calibration.fitting.continuous import best_temperature_of, mean_logits, temperature_range
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator
@@ -66,11 +66,11 @@ def penalised_loss(objective: Objective, temperature: float) -> float:
 
     With n samples, z the logits and w the weight of the pseudo-sample, the log-losses add up to
     `n nll(T) + w mean_i mean_k(-log p_ik)` = `(n + w) nll(T) + w mean_i(z_iy - mean_k z_ik) / T`. The prior
-    counts from its largest value.
+    counts from its largest value. Options that a question lacks do not count.
     """
     samples = len(objective.labels)
     of_labels = objective.logits[np.arange(samples), objective.labels]
-    lead = float(np.mean(of_labels - objective.logits.mean(axis=1)))
+    lead = float(np.mean(of_labels - mean_logits(objective.logits)))
     nll = float(objective.nll([0.0], [temperature])[0, 0])
     prior = (math.log(temperature) / PRIOR_DEVIATION) ** 2 / 2
     return (samples + PSEUDO_SAMPLES) * nll + PSEUDO_SAMPLES * lead / temperature + prior

@@ -96,13 +96,13 @@ def test_whole_numbers_of_all_classes_of_a_reference_class_and_of_numbered_class
     np.testing.assert_array_equal(val, expected)
 
 
-def test_a_row_index_is_no_class(tmp_path):
-    table().to_csv(tmp_path / "x.csv")
-    with pytest.raises(UserError, match=r"column 'Unnamed: 0' is a row index, .*with index=False"):
-        imports.import_logits(tmp_path / "x.csv", "logits")
+def test_a_row_index_and_texts_are_no_classes(tmp_path):
+    table().assign(file="a.png").to_csv(tmp_path / "x.csv")
+    read = imports.read_splits([tmp_path / "x.csv"])
+    assert_is_the_run(read.splits, reverse=True)
+    assert read.notes == ("left out, since they hold a row index or no numbers: 'Unnamed: 0', 'file'",)
     table().assign(**{"": 0.5}).to_parquet(tmp_path / "x.parquet", index=False)
-    with pytest.raises(UserError, match=r"column '' is a row index, .*with index=False"):
-        imports.import_logits(tmp_path / "x.parquet", "logits")
+    assert_is_the_run(imports.import_logits(tmp_path / "x.parquet", "logits").logits, reverse=True)
     table().to_parquet(tmp_path / "x.parquet")
     assert_is_the_run(imports.import_logits(tmp_path / "x.parquet", "logits").logits, reverse=True)
 
@@ -204,7 +204,8 @@ def with_value(array, index, value):
             "has no array 'val_labels'; it has val_logits; needed: val_logits, val_labels",
         ),
         ({"val_logits": VAL[0], "val_labels": VAL[1]}, "has one split only; .* `split: halves`"),
-        ({"scores": VAL[0]}, "has no array 'val_logits'; it has scores"),
+        ({"scores": VAL[0]}, "has no array 'val_labels'; it has val_logits"),
+        ({"a": VAL[0], "b": VAL[1], "c": VAL[1]}, r"has the arrays a \(12, 3\), .*--names logits=NAME"),
         (
             corrupted(val_logits=with_value(VAL[0], (3, 1), np.nan)),
             r"val_logits\[3, 1\] is nan, one of 1 such values",
@@ -222,24 +223,23 @@ def with_value(array, index, value):
         (corrupted(test_logits=TEST[0][:1], test_labels=TEST[1][:1]), r"test_logits has shape \(1, 3\)"),
         (
             corrupted(val_logits=VAL[0][:, :1], val_labels=VAL[1] * 0),
-            r"val_logits has shape \(12, 1\); at least 2 columns are needed; .*make the columns 0 and d",
+            "test_logits has 3 classes but val_logits has 2",
         ),
         (corrupted(test_logits=np.zeros((9, 4))), "test_logits has 4 classes but val_logits has 3"),
         (corrupted(val_logits=VAL[0].astype(int)), "val_logits has dtype int64; it must be floating point"),
         (corrupted(val_labels=VAL[1][:5]), r"val_labels has shape \(5,\); it must be \(12,\)"),
         (
-            corrupted(val_labels=np.eye(3)[VAL[1]]),
-            r"val_labels has shape \(12, 3\).*; of one-hot rows take labels.argmax\(axis=1\)",
+            corrupted(val_labels=np.eye(3)[VAL[1]] / 2),
+            r"val_labels has shape \(12, 3\), and its rows are not one 1 among zeros",
         ),
         (
             corrupted(val_labels=with_value(VAL[1] * 1.0, 3, 0.5)),
             "val_labels has the label 0.5; labels must be integers 0..2; drop samples without a label",
         ),
         (corrupted(val_labels=with_value(VAL[1] * 1.0, 3, np.nan)), "val_labels has the label nan;"),
-        (corrupted(val_labels=VAL[1].astype(str)), "val_labels has dtype <U.*; replace names by numbers"),
         (
-            corrupted(val_labels=VAL[1] + 1),
-            "val_labels goes from 1 to 3; labels must be integers 0..2, the columns of .*; subtract 1",
+            corrupted(val_labels=np.array(["cat", "dog", "emu"])[VAL[1]]),
+            r"val_labels has names \(cat, dog, emu\), .*--classes NAME NAME",
         ),
         (corrupted(val_labels=VAL[1] - 1), "val_labels goes from -1 to 1"),
         (corrupted(val_posterior=np.zeros((12, 2))), r"val_posterior has shape \(12, 2\); it must be"),
@@ -254,10 +254,14 @@ def test_faulty_arrays_are_named(tmp_path, arrays, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.drop(columns="label"), "has no column 'label'; it has cat, dog, emu, split"),
+        (lambda t: t.drop(columns="label"), "has no array 'val_labels'; it has test_logits, val_logits"),
         (lambda t: t.drop(columns="split"), "has one split only; .* with a column 'split'"),
-        (lambda t: t.assign(split="train"), "column 'split' has 'train'; allowed: val, test"),
-        (lambda t: t.assign(file="a.png"), "column 'file' holds .*, not numbers"),
+        (lambda t: t.assign(split="unknown"), "column 'split' has 'unknown'; allowed: val, test"),
+        (lambda t: t[["label", "split"]], "has no column of class scores"),
+        (
+            lambda t: t.assign(y=1).rename(columns={"label": "target"}),
+            "columns 'target' and 'y', which could",
+        ),
         (
             lambda t: t.assign(id=np.arange(21)),
             "column 'id' holds only whole numbers, but 'cat' fractions; .*drop it, or if it is a class, ",
@@ -308,7 +312,7 @@ def test_faulty_tables_are_named(tmp_path, change, message):
         ("x.csv", b"", "not a readable CSV table"),
         ("x.csv", b"\xff\xfe\x00bad", "not a readable CSV table|has no column 'label'"),
         ("x.parquet", b"nonsense", "not a readable Parquet table"),
-        ("x.mat", b"", r"has the suffix '.mat'; allowed: .npz, .safetensors, .csv, .parquet"),
+        ("x.mat", b"", r"has the suffix '.mat'; allowed: .npz, .npy, .safetensors, .csv, .parquet, .jsonl"),
         ("x", b"", "has the suffix ''"),
     ],
 )
@@ -381,10 +385,10 @@ class TestHalves:
         np.testing.assert_allclose(found.val.logits, expected.val.logits, rtol=1e-6)
         np.testing.assert_array_equal(found.val.labels, expected.val.labels)
 
-    @pytest.mark.parametrize("names", [("scores", "labels"), ("logits", "y"), ("val_logits", "val_labels")])
-    def test_other_names_are_refused(self, tmp_path, names):
+    @pytest.mark.parametrize("names", [("val_logits", "val_labels"), ("dev_scores", "dev_y")])
+    def test_other_splits_are_refused(self, tmp_path, names):
         np.savez(tmp_path / "x.npz", **dict(zip(names, self.SAMPLES, strict=True)))
-        with pytest.raises(UserError, match=rf"has the arrays {names[0]} \(21, 3\), .*leave `split` out"):
+        with pytest.raises(UserError, match=r"has the arrays val_logits \(21, 3\), .*leave `split` out"):
             imports.import_logits(tmp_path / "x.npz", "logits", halves=True)
 
     def test_lengths_must_agree(self, tmp_path):

@@ -124,7 +124,7 @@ class TestPickles:
         content = b"\x80\x02(" + b"N" * MOST_OPERATIONS + b"t."
         refused(tmp_path / "x.p", content, f"more than {MOST_OPERATIONS} operations")
 
-    @pytest.mark.parametrize("value", [LOGITS, (LOGITS,), (LOGITS, LABELS, LABELS), ("a", LABELS)])
+    @pytest.mark.parametrize("value", [(LOGITS,), (LOGITS, LABELS, LABELS), ("a", LABELS), {"a": "b"}])
     def test_what_is_no_pair_of_arrays_is_refused(self, tmp_path, value):
         refused(tmp_path / "x.p", pickle.dumps(value, 4), "it holds")
 

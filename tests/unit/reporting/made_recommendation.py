@@ -40,6 +40,11 @@ def made_recommendation(run, method="ts"):
             "absent_classes": [],
             "log_ratio": None,
             "split_gap": 0.0,
+            "agreement": {
+                split: {"accuracy": 0.8, "z": 20.0, "shift": 0, "shifted_accuracy": 0.8}
+                for split in ("val", "test")
+            },
+            "repeated": 0,
             "candidates": candidates,
             "not_applicable": [{"method": "ts-m20", "reason": "it is not fitted by log-loss"}],
             "reliability": {"before": bins, "after": bins},
