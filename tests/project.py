@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from snakemake.utils import update_config
 
 from focalcal.calibration.kernels import compiled
 from focalcal.config import titles
+from tests import forks
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
@@ -75,10 +74,7 @@ class Project:
 
     def run(self, *arguments):
         """Run Snakemake as a user does; return the ended process."""
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-        return subprocess.run(
-            command, cwd=self.root, capture_output=True, text=True, timeout=900, check=False
-        )
+        return forks.snakemake(["--cores", "2", *arguments], self.root, timeout=900)
 
     def snakemake(self, *arguments, expect=0):
         """Run Snakemake as a user does; return what it printed."""

@@ -8,9 +8,7 @@ import pytest
 from tests.project import Project, copy_sources
 from tests.slurm.cluster import NoClusterError, throwaway_cluster, wait_until
 from tests.slurm.project import ClusterProject
-
-LOSSES, SEEDS = ["ce", "focal-2"], [1, 2]
-"""The reduced grid."""
+from tests.workflow.conftest import finished_project  # noqa: F401  a fixture
 
 CANCELLED, OUT_OF_MEMORY, OUT_OF_TIME, WARNED, WITHOUT_DAEMON, CRASHED, PREEMPTED = DISTURBED = range(1, 8)
 """Seeds of the runs that are disturbed during training, one per kind of fault."""
@@ -54,7 +52,7 @@ class Disturbance:
 
     def __init__(self, folder, cluster):
         self.cluster = cluster
-        self.project = ClusterProject.create(folder / "project", cluster, ["ce"], list(DISTURBED))
+        self.project = ClusterProject.create(folder / "project", cluster, list(DISTURBED))
         self.project.fit_brake()
         self.project.set_resources(
             "train",

@@ -37,15 +37,15 @@ class ClusterProject(Project):
     cluster: Cluster
 
     @classmethod
-    def create(cls, root, cluster, losses, seeds):
-        """Return a project that trains the given losses and seeds on a few hundred points."""
+    def create(cls, root, cluster, seeds=()):
+        """Return a project that trains cross-entropy on a few hundred points, one run per seed."""
         copy_sources(root)
         project = cls(root, cluster)
         project.configure(make_tiny)
         project.configure(
             lambda config: config["recipes"]["tiny"].update(batch_size=BATCH_SIZE, epochs=EPOCHS)
         )
-        project.configure(lambda config: config["runs"][0].update(losses=losses, seeds=seeds))
+        project.configure(lambda config: config["runs"][0].update(losses=["ce"], seeds=list(seeds)))
         profile = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text("utf-8"))
         profile["set-resources"]["train"]["slurm_partition"] = "gpu"
         (root / PROFILE).parent.mkdir()

@@ -13,9 +13,7 @@ GOOD, BROKEN = 1, 2
 @pytest.fixture(scope="module")
 def project(cluster, tmp_path_factory):
     """A project after Snakemake gave up on one run; the node of the other was drained during training."""
-    project = ClusterProject.create(
-        tmp_path_factory.mktemp("failing") / "project", cluster, ["ce"], [GOOD, BROKEN]
-    )
+    project = ClusterProject.create(tmp_path_factory.mktemp("failing") / "project", cluster, [GOOD, BROKEN])
     project.fit_brake()
     first_import = "import logging\n"
     failure = f"if '\"seed\": {BROKEN}' in ' '.join(sys.argv):\n    sys.exit('this run is broken')\n"
@@ -65,7 +63,7 @@ def test_job_on_a_draining_node_finishes_and_later_ones_go_elsewhere(project):
 
 
 def test_why_slurm_refused_a_submission_is_shown(cluster, tmp_path):
-    project = ClusterProject.create(tmp_path / "project", cluster, ["ce"], [GOOD])
+    project = ClusterProject.create(tmp_path / "project", cluster, [GOOD])
     project.set_resources("fetch_data", slurm_partition="nowhere")
     output = project.on_cluster("--until", "fetch_data", "--retries", "0", expect=1)
     (line,) = [line for line in output.splitlines() if line.startswith("failed: fetch_data ")]

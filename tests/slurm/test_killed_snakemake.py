@@ -14,9 +14,7 @@ WAITED_FOR, STOPPED, RUNNING, NOT_SUBMITTED = 1, 2, 3, 4
 @pytest.fixture(scope="module")
 def project(cluster, tmp_path_factory):
     """A project with a training run that is paused after its first batch."""
-    project = ClusterProject.create(
-        tmp_path_factory.mktemp("killed") / "project", cluster, ["ce"], [WAITED_FOR]
-    )
+    project = ClusterProject.create(tmp_path_factory.mktemp("killed") / "project", cluster, [WAITED_FOR])
     project.fit_brake()
     return project
 

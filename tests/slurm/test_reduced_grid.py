@@ -1,4 +1,4 @@
-"""The reduced grid on a cluster: the results of a local run, with the resources that the profile requests."""
+"""The small grid on a cluster: the results of a local run, with the resources that the profile requests."""
 
 import csv
 import json
@@ -6,25 +6,27 @@ from itertools import pairwise
 
 import pytest
 
+from tests.project import TINY, make_tiny
 from tests.slurm.cluster import GPUS
-from tests.slurm.conftest import LOSSES, SEEDS
 from tests.slurm.project import ClusterProject
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 
-RUNS = [(loss, seed) for loss in LOSSES for seed in SEEDS]
+(GRID,) = TINY["runs"]
+RUNS = [(loss, seed) for loss in GRID["losses"] for seed in GRID["seeds"]]
 
 
 @pytest.fixture(scope="module")
 def finished(cluster, tmp_path_factory):
-    """The reduced grid after a complete run on the cluster."""
-    project = ClusterProject.create(tmp_path_factory.mktemp("grid") / "project", cluster, LOSSES, SEEDS)
+    """The small project after a complete run on the cluster."""
+    project = ClusterProject.create(tmp_path_factory.mktemp("grid") / "project", cluster)
+    project.configure(make_tiny)
     project.on_cluster("all")
     return project
 
 
-def test_outputs_are_bit_identical_to_a_local_run(finished, local):
-    here = local(finished, "train_all", "calibrate_all", "recover_all", "tables")
+def test_outputs_are_bit_identical_to_a_local_run(finished, finished_project):
+    here = finished_project.root
     compared = [
         path.relative_to(here)
         for pattern in ("*.npz", "*.safetensors", "fits.json", "metrics.csv", "scores.csv")

@@ -1,14 +1,12 @@
 """The params of every job of a project, as its rules compute them, without building the graph of jobs."""
 
 import contextlib
-import multiprocessing
 import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["snakemake.api"])
+from tests.forks import FORKS
 
 TRAINS, IMPORTS = ("train", "dump_logits"), ("import_logits",)
 """Rules that make trained runs only, and imported runs only."""

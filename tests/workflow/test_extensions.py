@@ -1,4 +1,7 @@
-"""The files of docs/extend.md in one small comparison, what an edit of each reruns, and mistakes in them."""
+"""New parts in one small comparison, what an edit of each reruns, and mistakes in them.
+
+They are the files of docs/extend.md, and a calibrator, a metric and a figure of the package, one file each.
+"""
 
 import ast
 import csv
@@ -11,6 +14,67 @@ from tests.project import ROOT, tiny_recipe
 BLOCK = re.compile(r"^```(\w+)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILES = {name: text for _, name, text in BLOCK.findall((ROOT / "docs" / "extend.md").read_text("utf-8"))}
 CONFIG = ("--configfile", "own.yaml")
+CALIBRATOR = '''
+"""Method `halved`: a calibrator with a parameter of its own."""
+
+from focalcal.calibration.calibrators import Calibrator
+from focalcal.calibration.catalogue import calibrator
+from focalcal.calibration.fitting.search import Fit
+from focalcal.theory.psi import log_psi
+
+
+@calibrator(id="halved", label="Halved logits", color="sky", marker="*", criteria=())
+class HalvedLogits(Calibrator):
+    """softmax(logits / 2), nothing fitted."""
+
+    def _search(self, objective):
+        return Fit({"divisor": [2.0]})
+
+    def log_map(self, logits):
+        return log_psi(logits, 0.0, self.parameters["divisor"][0])
+'''
+METRIC = '''
+"""Metric `top_two_error`."""
+
+import numpy as np
+
+from focalcal.calibration.catalogue import metric
+from focalcal.calibration.scores.predictions import Predictions
+
+
+@metric(label="Top-two error", factor=100, decimals=1)
+def top_two_error(probs, labels):
+    """Return the share of samples whose label is not among the two most probable classes."""
+    predictions = Predictions.of(probs, labels)
+    best = np.argsort(-predictions.probs, axis=1)[:, :2]
+    return float(np.mean(np.all(best != predictions.labels[:, None], axis=1)))
+'''
+FIGURE = '''
+"""A figure of one number."""
+
+from matplotlib.figure import Figure
+
+from focalcal.reporting.products import figure
+
+
+@figure(
+    section="scores",
+    order=99,
+    heading="Number of scores",
+    caption="How many test scores there are.",
+    inputs=("metrics",),
+)
+def number_of_scores(sources):
+    """Return one bar."""
+    drawn = Figure()
+    drawn.subplots().bar([0], [(sources.metrics["split"] == "test").sum()])
+    return drawn
+'''
+PARTS = {
+    "calibration/halved": CALIBRATOR,
+    "calibration/top_two": METRIC,
+    "reporting/figures/number_of_scores": FIGURE,
+}
 
 
 def with_the_files_of_the_page(project):
@@ -27,9 +91,15 @@ def with_the_files_of_the_page(project):
 
 @pytest.fixture(scope="module")
 def extended(finished_project, tmp_path_factory):
-    """A finished project with the files of the page, its workflow run again."""
+    """A finished project with new parts, its workflow run again."""
     project = finished_project.copy(tmp_path_factory.mktemp("extended") / "project")
+    for name, text in PARTS.items():
+        (project.root / "focalcal" / f"{name}.py").write_text(text.lstrip(), encoding="utf-8")
+    assert not {"train", "calibrate"} & project.planned().keys()
+    project.configure(lambda config: config["calibration"]["methods"].append("halved"))
+    assert "train" not in project.planned()
     with_the_files_of_the_page(project)
+    project.edit("own.yaml", "svs, shrinkage]", "svs, shrinkage, halved]")
     project.snakemake(*CONFIG)
     return project
 
@@ -59,7 +129,32 @@ def test_everything_is_compared_with_everything(extended):
     report = (extended.root / "results/report.html").read_text("utf-8")
     for name in ("shrinkage", "overconfidence", "bounded", "tanh", "rings"):
         assert name in report
+    for words in (
+        "Halved logits",
+        "Top-two error (%)",
+        "Number of scores",
+        "How many test scores there are.",
+    ):
+        assert words in report
+    assert (extended.root / "results" / "figures" / "number_of_scores.pdf").is_file()
     assert len(rows(extended, "recommended")) == 6
+
+
+def test_a_calibrator_and_a_metric_of_the_package_are_measured(extended):
+    found = {(row["method"], row["metric"]): row for row in rows(extended, "metrics")}
+    row = found["halved", "top_two_error"]
+    assert 0 <= float(row["value"]) <= 1
+    # It has neither gamma nor temperature.
+    assert (row["gamma"], row["temperature"]) == ("", "")
+    assert found["halved", "nll"]["value"] != found["none", "nll"]["value"]
+    assert found["halved", "accuracy"]["value"] == found["none", "accuracy"]["value"]
+    assert "top_two_error_mean" in rows(extended, "scores")[0]
+
+
+@pytest.mark.parametrize("name", ["scores", "overview", "arena", "networks"])
+def test_the_calibrator_is_in_the_tables(extended, name):
+    text = (extended.root / "results" / "tables" / f"{name}.md").read_text("utf-8")
+    assert "Halved logits" in text
 
 
 @pytest.mark.parametrize(
@@ -71,6 +166,7 @@ def test_everything_is_compared_with_everything(extended):
         ("metrics/overconfidence.py", "max(0.0", "max(0.1", {"train": 0, "calibrate": 6, "recommend": 6}),
         ("datasets/rings.py", "1 + labels", "2 + labels", {"train": 6, "calibrate": 6, "recommend": 6}),
         ("losses/bounded.py", "import torch", "# why\nimport torch", {}),
+        ("../focalcal/calibration/halved.py", "[2.0]", "[3.0]", {"train": 0, "calibrate": 6, "recommend": 6}),
     ],
 )
 def test_an_edit_reruns_what_uses_the_file(extended, tmp_path, file, old, new, runs_again):
@@ -81,6 +177,12 @@ def test_an_edit_reruns_what_uses_the_file(extended, tmp_path, file, old, new, r
         assert planned == {}
     for rule, count in runs_again.items():
         assert planned.get(rule, 0) == count, planned
+
+
+def test_an_edited_figure_is_drawn_again(extended, tmp_path):
+    project = extended.copy(tmp_path / "edited")
+    project.edit("focalcal/reporting/figures/number_of_scores.py", "[0]", "[1]")
+    assert project.planned(*CONFIG).keys() == {"figures", "report"}
 
 
 def test_a_file_that_nothing_uses_reruns_nothing(extended, tmp_path):
