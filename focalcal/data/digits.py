@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from focalcal.common.samples import SPLITS
-from focalcal.data.prepared import PreparedData
+from focalcal.data.prepared import PreparedData, assembled
 from focalcal.data.splits import stratified
 
 _BRIGHTEST = 16
@@ -24,20 +24,11 @@ def prepare_digits(
 
     bundle = load_digits()
     labels = bundle.target.astype(np.int64)
-    wanted = [sizes[split] for split in SPLITS]
     pixels = bundle.images / _BRIGHTEST
     if noise > 0:
         # The second word makes this stream independent of the one that splits the images.
         random = np.random.RandomState([seed, 1])
         pixels = np.clip(pixels + noise * random.standard_normal(pixels.shape), 0, 1)
-    train, val, test = stratified(labels, wanted, seed)
-    return PreparedData(
-        inputs=np.rint(255 * pixels).astype(np.uint8)[:, None],
-        labels=labels,
-        train_indices=train,
-        val_indices=val,
-        test_indices=test,
-        classes=10,
-        mean=np.array(normalisation["mean"], dtype=np.float32),
-        std=np.array(normalisation["std"], dtype=np.float32),
-    )
+    parts = stratified(labels, [sizes[split] for split in SPLITS], seed)
+    inputs = np.rint(255 * pixels).astype(np.uint8)[:, None]
+    return assembled(inputs, labels, dict(zip(SPLITS, parts, strict=True)), 10, normalisation)

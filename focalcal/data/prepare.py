@@ -14,7 +14,7 @@ from focalcal.data import parsers, prepared, registry, splits, text_datasets, us
 from focalcal.data.digits import prepare_digits
 from focalcal.data.errors import SourceError
 from focalcal.data.fetch import Obtained, obtain
-from focalcal.data.prepared import Preparation, PreparedData
+from focalcal.data.prepared import Preparation
 from focalcal.data.synthetic import prepare_gaussian
 from focalcal.data.tabular import prepare_table
 
@@ -51,55 +51,45 @@ def dataset_record(spec: Mapping[str, Any], preparation: Preparation, path: Path
 
 def _prepare(spec: Mapping[str, Any], cache: Path) -> Preparation:
     entry, parameters = spec["entry"], dict(spec["parameters"])
+    class_names = entry.get("class_names")
     match entry["kind"]:
-        case "synthetic":
-            data = prepare_gaussian(entry.get("base", spec["name"]), **parameters)
-            return Preparation(data, "generated")
-        case "bundled":
-            data = prepare_digits(**parameters, normalisation=entry["normalisation"])
-            return Preparation(data, "bundled with scikit-learn", entry["class_names"])
         case "table":
             return prepare_table(entry, parameters["sizes"], cache)
         case "download":
             return _prepare_download(spec, cache)
-        case "newsgroups" | "treebank":
+        case "newsgroups" | "treebank" | "texts":
             return _prepare_text(spec, cache)
-        case _:
-            return _prepare_own(spec, cache)
-
-
-def _prepare_own(spec: Mapping[str, Any], cache: Path) -> Preparation:
-    """Return a dataset of the user's own."""
-    entry, parameters = spec["entry"], dict(spec["parameters"])
-    match entry["kind"]:
-        case "texts":
-            path = Path(parameters["texts"])
-            vectors = _vectors_file(parameters["vectors"], cache)
-            prepared_texts = text_datasets.own_texts(spec["name"], path, parameters, vectors)
-            return replace(prepared_texts, source=f"texts {path}")
+        case "synthetic":
+            data, source = prepare_gaussian(entry.get("base", spec["name"]), **parameters), "generated"
+        case "bundled":
+            data = prepare_digits(**parameters, normalisation=entry["normalisation"])
+            source = "bundled with scikit-learn"
         case "folder":
             folder = Path(parameters.pop("folder"))
             data, class_names = user_data.from_folder(folder, **parameters)
-            return Preparation(data, f"folder {folder}", class_names)
+            source = f"folder {folder}"
         case "npz":
             path = Path(parameters.pop("npz"))
-            return Preparation(user_data.from_npz(path, **parameters), f"file {path}")
+            data, source = user_data.from_npz(path, **parameters), f"file {path}"
         case "extension":
             data = user_data.from_extension(spec["name"], parameters["options"], registry.PROJECT_ROOT)
-            return Preparation(data, f"Python file {entry['file']}")
-        case kind:
-            raise ValueError(f"has the unknown kind {kind!r}")
+            source = f"Python file {entry['file']}"
+    return Preparation(data, source, class_names)
 
 
 def _prepare_text(spec: Mapping[str, Any], cache: Path) -> Preparation:
-    """Return an official dataset of texts with word vectors."""
+    """Return a dataset of texts, official or the user's own, with word vectors."""
     entry, parameters = spec["entry"], spec["parameters"]
-    obtained = _obtain_files(spec, cache)
     vectors = _vectors_file(parameters["vectors"], cache)
+    if entry["kind"] == "texts":
+        path = Path(parameters["texts"])
+        own = text_datasets.own_texts(spec["name"], path, parameters, vectors)
+        return replace(own, source=f"texts {path}")
+    obtained = _obtain_files(spec, cache)
     make = {"newsgroups": text_datasets.newsgroups, "treebank": text_datasets.treebank}[entry["kind"]]
     paths = [obtained.folder / file["name"] for file in entry["files"]]
-    prepared_texts = make(spec["name"], paths, entry, parameters, vectors)
-    return replace(prepared_texts, source=f"{obtained.source}; word vectors: {vectors.source}")
+    official = make(spec["name"], paths, entry, parameters, vectors)
+    return replace(official, source=f"{obtained.source}; word vectors: {vectors.source}")
 
 
 def _obtain_files(spec: Mapping[str, Any], cache: Path) -> Obtained:
@@ -130,14 +120,8 @@ def _prepare_download(spec: Mapping[str, Any], cache: Path) -> Preparation:
     if "fraction" in parameters:
         seed = parameters["split_seed"]
         train = splits.per_class_fraction(samples.labels, train, parameters["fraction"], seed)
-    data = PreparedData(
-        inputs=samples.images,
-        labels=samples.labels,
-        train_indices=train,
-        val_indices=val,
-        test_indices=np.arange(samples.train_count, len(samples.labels)),
-        classes=entry["classes"],
-        mean=np.array(entry["normalisation"]["mean"], dtype=np.float32),
-        std=np.array(entry["normalisation"]["std"], dtype=np.float32),
+    indices = {"train": train, "val": val, "test": np.arange(samples.train_count, len(samples.labels))}
+    data = prepared.assembled(
+        samples.images, samples.labels, indices, entry["classes"], entry["normalisation"]
     )
     return Preparation(data, obtained.source, samples.class_names or entry["class_names"])

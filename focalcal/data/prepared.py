@@ -7,6 +7,7 @@ arrays always give the same bytes.
 import hashlib
 import os
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -101,6 +102,25 @@ class Preparation:
     """How the columns of a table became features; None for other inputs."""
 
 
+def assembled(
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    indices: Mapping[str, np.ndarray],
+    classes: int,
+    normalisation: Mapping[str, Any] | None = None,
+    **further: np.ndarray | None,
+) -> PreparedData:
+    """Return samples with the indices of their splits.
+
+    Without `normalisation`, a mean and a std, these are those of the training samples.
+    """
+    if normalisation is None:
+        normalisation = dict(zip(("mean", "std"), training_statistics(inputs, indices["train"]), strict=True))
+    statistics = {name: np.asarray(values, dtype=np.float32) for name, values in normalisation.items()}
+    splits = {f"{split}_indices": indices[split] for split in SPLITS}
+    return PreparedData(inputs, labels, **splits, classes=classes, **statistics, **further)
+
+
 def write_dataset(path: str | os.PathLike[str], data: PreparedData) -> None:
     """Write `data` to `path` atomically; the same arrays always give the same bytes."""
     validate(data)
@@ -132,8 +152,10 @@ def load_dataset(path: str | os.PathLike[str], *, memory_map: bool = False) -> P
 def training_statistics(inputs: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the float32 mean and standard deviation of each channel or feature of the training samples.
 
-    A constant feature gets standard deviation 1, so it is normalised to 0.
+    A constant feature gets standard deviation 1, so it is normalised to 0. Texts have neither.
     """
+    if inputs.dtype == np.int32:
+        return np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.float32)
     axes = (0, 2, 3) if inputs.ndim == 4 else (0,)
     scale = 255.0 if inputs.dtype == np.uint8 else 1.0
     chunks = [train[i : i + _CHUNK] for i in range(0, len(train), _CHUNK)]

@@ -3,7 +3,15 @@
 All random numbers come from `numpy.random.RandomState`, whose streams NumPy promises never to change.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
+
+
+def consecutive(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Return the int64 indices of parts of the given sizes that follow one another."""
+    ends = np.cumsum([*sizes.values()])
+    return dict(zip(sizes, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
 
 
 def shuffled_validation(count: int, validation: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

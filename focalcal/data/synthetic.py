@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from focalcal.common.samples import SPLITS
-from focalcal.data.prepared import PreparedData
+from focalcal.data.prepared import PreparedData, assembled
+from focalcal.data.splits import consecutive
 
 # C21 section 5.2 plots its one-dimensional, three-class distribution (Fig. 3a) but gives no parameters. These
 # three classes are chosen to resemble it: each is the most probable somewhere, neighbours overlap, and the
@@ -84,17 +85,8 @@ def prepare_gaussian(name: str, sizes: Mapping[str, int], seed: int, noise: floa
         problem.sample(sizes[split], np.random.RandomState([seed, i])) for i, split in enumerate(SPLITS)
     ]
     inputs = np.concatenate([features for features, _ in samples])
-    bounds = np.cumsum([0] + [sizes[split] for split in SPLITS])
-    train, val, test = (np.arange(bounds[i], bounds[i + 1]) for i in range(len(SPLITS)))
+    labels = np.concatenate([labels for _, labels in samples])
+    indices = consecutive({split: sizes[split] for split in SPLITS})
     classes, dimensions = problem.means.shape
-    return PreparedData(
-        inputs=inputs,
-        labels=np.concatenate([labels for _, labels in samples]),
-        train_indices=train,
-        val_indices=val,
-        test_indices=test,
-        classes=classes,
-        mean=np.zeros(dimensions, dtype=np.float32),
-        std=np.ones(dimensions, dtype=np.float32),
-        posterior=problem.posterior(inputs),
-    )
+    as_they_are = {"mean": np.zeros(dimensions), "std": np.ones(dimensions)}
+    return assembled(inputs, labels, indices, classes, as_they_are, posterior=problem.posterior(inputs))

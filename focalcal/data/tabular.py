@@ -17,8 +17,9 @@ from focalcal.common.samples import SPLITS
 from focalcal.data.download import ExpectedFile, problem_with
 from focalcal.data.errors import SourceError
 from focalcal.data.fetch import Obtained, obtain
-from focalcal.data.prepared import Preparation, PreparedData
+from focalcal.data.prepared import Preparation, assembled
 from focalcal.data.registry import BUNDLED_COLLECTION, load_collection
+from focalcal.data.splits import stratified
 
 MISSING = {"", "?", "<null>", "na", "nan"}
 """How tables write a missing value, in lower case. None of the built-in tables has one."""
@@ -45,16 +46,11 @@ def prepare_table(entry: Mapping[str, Any], sizes: Mapping[str, int], cache: Pat
     }
     if found != expected:
         raise ValueError(f"has {found} instead of {expected}")
-    whole = PreparedData(
-        inputs=inputs,
-        labels=labels,
-        **{f"{split}_indices": np.zeros(0, dtype=np.int64) for split in SPLITS},
-        classes=len(classes),
-        mean=np.zeros(inputs.shape[1], dtype=np.float32),
-        std=np.ones(inputs.shape[1], dtype=np.float32),
-        split_sizes=np.array([sizes[split] for split in SPLITS], dtype=np.int64),
-    )
-    return Preparation(whole.for_seed(0), obtained.source, class_names or classes, encoding=encoding)
+    wanted = [sizes[split] for split in SPLITS]
+    indices = dict(zip(SPLITS, stratified(labels, wanted, seed=0), strict=True))
+    split_sizes = np.array(wanted, dtype=np.int64)
+    data = assembled(inputs, labels, indices, len(classes), split_sizes=split_sizes)
+    return Preparation(data, obtained.source, class_names or classes, encoding=encoding)
 
 
 def _obtain_table(entry: Mapping[str, Any], cache: Path) -> Obtained:

@@ -14,7 +14,8 @@ from focalcal.common.errors import UserError
 from focalcal.common.io import refusing_damage
 from focalcal.common.samples import SPLITS
 from focalcal.data import treebank as trees
-from focalcal.data.prepared import Preparation, PreparedData
+from focalcal.data.prepared import Preparation, assembled
+from focalcal.data.splits import consecutive
 from focalcal.data.text_sources import read_newsgroups
 from focalcal.data.texts import (
     TOKENISATION,
@@ -105,12 +106,17 @@ def treebank(
     words = vocabulary([node.word for node in tree if node.word is not None] for tree in everything)
     found = _word_vectors(name, words, entry, vectors)
     rows = trees.node_rows(everything, words, _BINARY_LABELS)
-    ends = np.cumsum([0, *counts.values()])
-    indices = {split: np.arange(*ends[i : i + 2]) for i, split in enumerate(SPLITS)}
     roots = np.array([_BINARY_LABELS[tree[-1].label] for tree in everything], dtype=np.int64)
     record = _record(trees.TREE_TOKENISATION, words, len(found.missing), vectors, entry["dimensions"])
     record["longest"] = max(sum(node.word is not None for node in tree) for tree in everything)
-    data = _assembled_texts(rows, roots, indices, len(entry["class_names"]), words, found.values)
+    data = assembled(
+        rows,
+        roots,
+        consecutive(counts),
+        len(entry["class_names"]),
+        words=np.array(words),
+        vectors=found.values,
+    )
     return Preparation(data, vectors.source, entry["class_names"], record)
 
 
@@ -154,7 +160,7 @@ def _documents(
     record["texts without words"] = int((~numbers.any(axis=1)).sum())
     record["texts in several splits"] = shared_texts(numbers, indices)
     warn_about_texts(name, record["texts without words"], record["texts in several splits"])
-    data = _assembled_texts(numbers, labels, indices, len(class_names), words, found.values)
+    data = assembled(numbers, labels, indices, len(class_names), words=np.array(words), vectors=found.values)
     return Preparation(data, vectors.source, class_names, record)
 
 
@@ -178,22 +184,6 @@ def _record(
         "vectors": vectors.source,
         "dimensions": dimensions,
     }
-
-
-def _assembled_texts(
-    inputs: np.ndarray,
-    labels: np.ndarray,
-    indices: Mapping[str, np.ndarray],
-    classes: int,
-    words: Sequence[str],
-    vectors: np.ndarray,
-) -> PreparedData:
-    empty = np.zeros(0, dtype=np.float32)
-    by_name = {f"{split}_indices": indices[split] for split in SPLITS}
-    return PreparedData(
-        inputs, labels, **by_name, classes=classes, mean=empty, std=empty,
-        words=np.array(words), vectors=vectors,
-    )  # fmt: skip
 
 
 def _texts_of_folder(folder: Path) -> tuple[list[str], list[str], list[str], dict[str, int]]:

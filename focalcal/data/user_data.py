@@ -11,9 +11,9 @@ from focalcal.common import npz
 from focalcal.common.errors import UserError
 from focalcal.common.extensions import extension_file, load_extension
 from focalcal.common.samples import FEWEST_SAMPLES, SPLITS
-from focalcal.data.prepared import PreparedData, training_statistics
+from focalcal.data.prepared import PreparedData, assembled
 from focalcal.data.progress import followed
-from focalcal.data.splits import stratified
+from focalcal.data.splits import consecutive, stratified
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
 IMAGE_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")
@@ -51,7 +51,7 @@ def from_folder(
     indices = split_indices(labels, counts, validation, test, seed)
     refuse_empty_classes(folder, labels[indices["train"]], class_names, "add images or remove the folder")
     inputs = _read_images([file for file, _ in everything], image_size, greyscale)
-    return _assembled(inputs, labels, indices, len(class_names)), class_names
+    return assembled(inputs, labels, indices, len(class_names)), class_names
 
 
 def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedData:
@@ -86,7 +86,7 @@ def from_npz(path: Path, validation: float, test: float, seed: int) -> PreparedD
     repair = "number labels 0 to K - 1 without gaps, or add training samples of these classes"
     refuse_empty_classes(path, labels[indices["train"]], range(classes), repair)
     posterior = arrays["posterior"].astype(np.float64) if "posterior" in arrays else None
-    return _assembled(inputs, labels, indices, classes, posterior)
+    return assembled(inputs, labels, indices, classes, posterior=posterior)
 
 
 def from_extension(name: str, options: Mapping[str, Any], root: Path) -> PreparedData:
@@ -100,18 +100,6 @@ def from_extension(name: str, options: Mapping[str, Any], root: Path) -> Prepare
     return data
 
 
-def _assembled(
-    inputs: np.ndarray,
-    labels: np.ndarray,
-    indices: Mapping[str, np.ndarray],
-    classes: int,
-    posterior: np.ndarray | None = None,
-) -> PreparedData:
-    mean, std = training_statistics(inputs, indices["train"])
-    by_name = {f"{split}_indices": indices[split] for split in SPLITS}
-    return PreparedData(inputs, labels, **by_name, classes=classes, mean=mean, std=std, posterior=posterior)
-
-
 def split_indices(
     labels: np.ndarray, counts: Mapping[str, int], validation: float, test: float, seed: int
 ) -> dict[str, np.ndarray]:
@@ -120,8 +108,7 @@ def split_indices(
     A part named "" is the whole dataset, to be split here; without "val", it is taken from "train". An
     integer size counts samples; any other is a share.
     """
-    begins = np.cumsum([*counts.values()])[:-1]
-    parts = dict(zip(counts, np.split(np.arange(len(labels)), begins), strict=True))
+    parts = consecutive(counts)
     if "val" in parts:
         return parts
     wanted = {"val": validation} if "test" in parts else {"val": validation, "test": test}
