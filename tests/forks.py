@@ -31,6 +31,7 @@ def snakemake(arguments, folder, timeout):
 def _snakemake(arguments, folder, environment, printed):
     from snakemake.cli import main  # noqa: PLC0415
 
+    assert "focalcal" not in sys.modules
     for number, path in enumerate(printed, start=1):
         with path.open("wb") as file:
             os.dup2(file.fileno(), number)
