@@ -1,5 +1,6 @@
 """HTML from the templates of this room; everything that comes from data is escaped."""
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,5 +31,6 @@ def _environment() -> Environment:
         "duration": format_duration,
         "digits": "{:.6g}".format,
         "minus_signs": minus_signs,
+        "sum_of_counts": Counter.total,
     }
     return environment

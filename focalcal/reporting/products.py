@@ -60,7 +60,7 @@ PAGES = {
     "calibrator": "Which calibrator?",
     "loss": "Which loss?",
     "papers": "Do the papers hold?",
-    "run": "My run",
+    "run": "My runs",
 }
 """The pages of the report, one per question, with their titles."""
 
@@ -80,7 +80,7 @@ SECTIONS = {
     "theory": PageSection("papers", "Theory"),
     "recovery": PageSection("papers", "Posterior recovery with Ψ"),
     "paper tables": PageSection("papers", "Our numbers in the papers' tables"),
-    "fits": PageSection("run", "What the calibrators did"),
+    "fits": PageSection("run", "What to use, and what the calibrators did"),
 }
 """Where products stand: the sections of all pages, in the order of the report."""
 ABOUT_PAPERS = ("theory", "paper tables")

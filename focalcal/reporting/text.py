@@ -30,9 +30,9 @@ def minus_signs(text: str) -> str:
 
 
 def count_of(count: int, noun: str) -> str:
-    """Return a count with its noun in the singular or plural: 1 run, 2 runs, 3 losses."""
+    """Return a count with its noun in the singular or plural: 1 run, 2,000 runs, 3 losses."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{count} {noun if count == 1 else plural}"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def format_duration(seconds: float) -> str:

@@ -58,14 +58,15 @@ IN_WORDS = {
     LABELS["ls"]: "label smoothing",
     FAMILIES["focal"]: f"focal loss of fixed {GAMMA}",
     VARYING_GAMMA: f"focal losses of varying {GAMMA}",
+    "not-stated": "a loss that is not stated",
 }
 """Families whose name differs in the middle of a sentence."""
 
-GAMMA_SHADES = ("#2399CE", "#2C7FD0", "#4263C6", "#5848B4", "#5E2B94", "#45105E")
+CE_COLOR = "#4A3323"
+GAMMA_SHADES = ("#4C6FE0", "#7A4FD0", "#A03CB8", "#B22D8E", "#8A1C5C", "#4D0F35")
 """Focal losses with a fixed gamma, from small to large.
 
-The hue carries the order, since a dark page inverts lightness. Each shade has a contrast of at least 3 with a
-white page and, inverted, with a dark one.
+The hue carries the order, since a dark page inverts lightness. No calibrator has a colour of a loss.
 """
 GAMMA_MARKERS = ("o", "v", "^", "<", ">", "p")
 
@@ -83,19 +84,20 @@ class Style:
         return {"color": self.color, "marker": self.marker, "linestyle": self.line, **others}
 
 
+OLIVE, TEAL, ROSE, SLATE, OCHRE = "#5E7D00", "#00808A", "#D1495B", "#4A6A8A", "#A5692A"
 FAMILY_STYLES = {
-    "flsd-53": Style("vermilion", "D", "--"),
-    "adafocal": Style("green", "P", "-."),
-    "brier": Style("orange", "X", ":"),
-    "ls": Style("purple", "h", "--"),
-    "mmce": Style("yellow", "*", "-."),
-    "mmce-authors": Style("grey", "d", ":"),
-    "flsd-532": Style("vermilion", "v", "-."),
-    "focal-sched-532": Style("green", "<", ":"),
-    "focal-sched-531": Style("orange", ">", "--"),
-    "dual-focal": Style("purple", "^", "-."),
-    "mdca": Style("yellow", "p", ":"),
-    "mbls": Style("grey", "8", "--"),
+    "flsd-53": Style(OLIVE, "D", "--"),
+    "adafocal": Style(TEAL, "P", "-."),
+    "brier": Style(ROSE, "X", ":"),
+    "ls": Style(SLATE, "h", "--"),
+    "mmce": Style(OCHRE, "*", "-."),
+    "mmce-authors": Style(OCHRE, "d", ":"),
+    "flsd-532": Style(OLIVE, "v", "-."),
+    "focal-sched-532": Style(TEAL, "<", ":"),
+    "focal-sched-531": Style(ROSE, ">", "--"),
+    "dual-focal": Style(SLATE, "^", ":"),
+    "mdca": Style(OCHRE, "p", ":"),
+    "mbls": Style(SLATE, "8", "-."),
 }
 """Styles of other losses, the same in every figure; a loss that has none takes one that is free."""
 
@@ -148,7 +150,7 @@ def loss_styles(losses: Iterable[str]) -> dict[str, Style]:
         loss for loss in ordered if known[loss] and known[loss].kind == "focal" and not is_smoothed(loss)
     ]
     others = [loss for loss in ordered if loss != "ce" and loss not in focal]
-    styles = {"ce": Style("black", "s")}
+    styles = {"ce": Style(CE_COLOR, "s")}
     for position, loss in enumerate(focal):
         # The lightest and the darkest shade are used whatever the number of gammas.
         step = round(position * (len(GAMMA_SHADES) - 1) / max(1, len(focal) - 1))

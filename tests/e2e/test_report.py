@@ -2,7 +2,7 @@
 
 import pytest
 
-from focalcal.calibration.catalogue import METRICS
+from focalcal.calibration.catalogue import METHODS, METRICS
 from tests.e2e.conftest import ARTEFACTS, FAILED
 
 PAGES = ["calibrator", "loss", "papers", "run"]
@@ -203,21 +203,46 @@ def test_a_wide_table_says_so_and_keeps_its_first_columns_in_sight(browser, repo
     assert browser.evaluate(f"{cells}[4].getBoundingClientRect().left") < before[1]
 
 
-def test_the_first_figure_is_a_chart_that_is_there_in_a_second(browser, report):
+def test_the_first_page_begins_with_a_chart_that_is_there_in_a_second(browser, report):
     browser.open(address(report), 1280)
-    browser.wait(DRAWN.format("difference_by_network"))
+    browser.wait(DRAWN.format("calibrators_ranked"))
     first = browser.evaluate("document.querySelector('#calibrator figure').id")
-    assert first == "chart-difference_by_network"
+    assert first == "chart-calibrators_ranked"
+    assert browser.evaluate(
+        "document.querySelector('#calibrator figure').getBoundingClientRect().top < "
+        "document.querySelector('#calibrator .answer').getBoundingClientRect().top"
+    )
     waited = browser.evaluate(
-        "performance.getEntriesByName('chart-difference_by_network')[0].startTime"
+        "performance.getEntriesByName('chart-calibrators_ranked')[0].startTime"
         " - performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
     )
     assert waited < 1000
-    rows = browser.evaluate(
-        "document.querySelectorAll('#chart-difference_by_network path[aria-label]').length"
-    )
-    assert rows >= 10, "every point is named for screen readers"
     assert browser.problems() == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_chart_fits_the_page_and_names_its_parts_for_screen_readers(browser, report, width):
+    browser.open(address(report, "charts/difference_by_network"), width)
+    browser.wait(DRAWN.format("difference_by_network"))
+    chart = "document.querySelector('#chart-difference_by_network')"
+    assert browser.evaluate(f"{chart}.querySelector('svg.marks').getBoundingClientRect().right") <= width
+    assert browser.evaluate(f"{chart}.querySelectorAll('path[aria-label]').length") >= 10
+    assert browser.evaluate(f"{chart}.querySelector('summary').getAttribute('aria-label')")
+    unnamed = (
+        f"[...{chart}.querySelectorAll('[role=graphics-symbol]')].filter(m => !m.getAttribute('aria-label'))"
+    )
+    assert browser.evaluate(f"{unnamed}.length") == 0
+
+
+def test_paper_has_what_is_closed_on_the_screen(browser, report):
+    browser.open(address(report), 1280)
+    opened = "[...document.querySelectorAll('details.block')].filter(d => d.open).length"
+    before = browser.evaluate(opened)
+    browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.evaluate(opened) == browser.evaluate("document.querySelectorAll('details.block').length")
+    browser.wait("[...document.querySelectorAll('.chart')].every(c => c.classList.contains('drawn'))")
+    browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.evaluate(opened) == before
 
 
 def choose(browser, chart, name, value):
@@ -248,6 +273,27 @@ def test_the_choices_of_a_chart_filter_its_table(browser, report):
     assert shown == ["Dataset", "Model", "Training loss", "Calibrator", "Fitted by", "n", "Brier score"]
     choose(browser, "score_explorer", "Dataset", "all")
     browser.wait(f"new Set({rows}.map(r => r.cells[0].textContent)).size === 2")
+
+
+def test_what_would_leave_a_chart_empty_cannot_be_chosen(browser, report):
+    browser.open(address(report, "charts/score_explorer"), 1280)
+    browser.wait(DRAWN.format("score_explorer"))
+    menus = "[...document.querySelectorAll('#chart-score_explorer .choices select')]"
+    points = "document.querySelectorAll('#chart-score_explorer path[aria-label]').length"
+    choose(browser, "score_explorer", "Calibrator", METHODS["psi"].label)
+    # Psi is the identity at gamma 0 and unknown for a gamma that varies.
+    refused = f"{menus}.flatMap(m => [...m.options].filter(o => o.disabled).map(o => o.text))"
+    browser.wait(f"{refused}.length > 0")
+    assert "FLSD-53" in browser.evaluate(refused)
+    labels = browser.evaluate(
+        "[...document.querySelectorAll('#chart-score_explorer .vega-bind-name')].map(l => l.textContent)"
+    )
+    losses = browser.evaluate(
+        f"[...{menus}[{labels.index('Training loss')}].options].filter(o => !o.disabled).map(o => o.text)"
+    )
+    for loss in losses:
+        choose(browser, "score_explorer", "Training loss", loss)
+        browser.wait(f"{points} > 0")
 
 
 def test_every_metric_and_calibrator_can_be_chosen(browser, report):

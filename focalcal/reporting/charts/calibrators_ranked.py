@@ -20,11 +20,14 @@ from focalcal.reporting.records.measurements import LEADING, SECOND
 )
 def calibrators_ranked(frame: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     """Return the calibrators' differences from TS by origin and metric."""
+    # A constant confidence, far above all others, would flatten them; the table has it.
+    frame = frame[frame["method"] != "constant"]
     data = pd.concat([_differences(frame, LEADING, "rank_mean"), _differences(frame, SECOND, "ece_rank")])
     origin = grammar.choice("Origin", data["Origin"], data["Origin"].iloc[0])
     measured = grammar.choice("Measured by", data["Measured by"], METRICS[LEADING].heading)
+    drawn = alt.Chart(grammar.inline_data(data, ("Difference", "low", "high", "Mean rank", "Mean")))
     base = (
-        alt.Chart(grammar.inline_data(data, ("Difference", "low", "high", "Mean rank", "Mean")))
+        grammar.with_differences(drawn)
         .transform_filter(grammar.chosen(origin, "Origin"))
         .transform_filter(grammar.chosen(measured, "Measured by"))
         .encode(
@@ -33,11 +36,9 @@ def calibrators_ranked(frame: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
             tooltip=grammar.tooltip(
                 "Calibrator",
                 "Measured by",
+                *grammar.SIGNED,
                 **{"Mean rank": ".2f"},
                 Mean=".4~f",
-                Difference="+.4~f",
-                low="+.4~f",
-                high="+.4~f",
             ),
         )
     )
@@ -48,7 +49,7 @@ def calibrators_ranked(frame: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
         # First, since it has all calibrators in their order: TS has no interval.
         base.mark_point(size=70, filled=True, opacity=1).encode(x="Difference:Q"),
         base.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", title="Difference from TS; left of 0 is better (compressed scale)", scale=scale),
+            x=alt.X("low:Q", title="Difference from TS, compressed; left is better", scale=scale),
             x2="high:Q",
         ),
     )

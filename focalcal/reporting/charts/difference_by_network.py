@@ -21,7 +21,6 @@ CHOICES = ("Calibrator", "Measured by", "Fitted by", "Dataset", "Training loss")
     "of 0 the calibrator is better than TS; log-loss in nats, ECE in points. Bars are {level} intervals, "
     "corrected for the number of networks; a filled point has an interval without 0. Points are means over "
     "n seeds.",
-    unfolded=True,
 )
 def difference_by_network(frame: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     """Return a forest plot of differences from TS, to be filtered."""
@@ -37,22 +36,21 @@ def difference_by_network(frame: pd.DataFrame) -> alt.LayerChart | alt.FacetChar
         grammar.choice("Dataset", data["Dataset"]),
         grammar.choice("Training loss", map(loss_label, losses)),
     )
-    base = alt.Chart(grammar.inline_data(data, ("Difference", "low", "high")))
+    drawn = alt.Chart(grammar.inline_data(data, ("Difference", "low", "high")))
+    base = grammar.with_differences(drawn)
     for parameter, column in zip(parameters, CHOICES, strict=True):
         base = base.transform_filter(grammar.chosen(parameter, column))
     base = base.encode(
         y=alt.Y("Network:N", sort=None, title=None),
         stroke=alt.Stroke("Training loss:N", scale=grammar.loss_colors(losses), legend=None),
-        tooltip=grammar.tooltip(
-            "Network", *CHOICES[:3], "Verdict", "n", Difference="+.4~f", low="+.4~f", high="+.4~f"
-        ),
+        tooltip=grammar.tooltip("Network", *CHOICES[:3], "Verdict", "n", *grammar.SIGNED),
     )
     calibrator, measured, fitted = (parameter.name for parameter in parameters[:3])
     title = f"{calibrator} + ' {MINUS} {METHODS[second].label}, ' + {measured} + ', fitted by ' + {fitted}"
     layers = (
         grammar.zero_line(),
         base.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", title=f"Difference from {METHODS[second].label}; left of 0 is better"),
+            x=alt.X("low:Q", title=f"Difference from {METHODS[second].label}; left is better"),
             x2="high:Q",
         ),
         base.mark_point(size=60, opacity=1, strokeWidth=2).encode(

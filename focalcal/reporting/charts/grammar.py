@@ -13,22 +13,41 @@ import altair as alt
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS
-from focalcal.reporting.figures.style import GREY, PALETTE, styles_of_losses
+from focalcal.reporting.figures.style import GREY, PALETTE
 from focalcal.reporting.products import Product
-from focalcal.training.appearance import loss_label
+from focalcal.training.appearance import loss_label, loss_styles
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 """The version of Vega-Lite that the specifications are written in, which the report must carry."""
 ROW_PIXELS = 19
+DIGITS = 5
+"""Decimals of differences in tooltips."""
+SIGNED = ("Difference from TS", "Interval")
+"""What tooltips call a difference and its interval."""
+NARROW = "windowSize()[0] < 600"
+"""The expression that is true on a phone."""
+SMALLER = {"expr": f"{NARROW} ? 10 : 12"}
 CONFIG = {
     "background": "transparent",
     "font": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif",
     "view": {"stroke": None},
-    "axis": {"labelFontSize": 12, "titleFontSize": 12, "labelLimit": 260, "gridColor": "#DDDDDD"},
-    "axisX": {"labelOverlap": "greedy", "labelSeparation": 8},
-    "axisY": {"domain": False, "ticks": False, "grid": True, "labelPadding": 8},
-    "legend": {"orient": "bottom", "columns": 5, "labelFontSize": 12, "titleFontSize": 12, "labelLimit": 220},
-    "title": {"anchor": "start", "fontSize": 13, "offset": 10},
+    "axis": {"labelFontSize": SMALLER, "titleFontSize": SMALLER, "gridColor": "#DDDDDD"},
+    "axisX": {"labelOverlap": "greedy", "labelSeparation": 8, "tickCount": 6},
+    "axisY": {
+        "domain": False,
+        "ticks": False,
+        "grid": True,
+        "labelPadding": 8,
+        "labelLimit": {"expr": f"{NARROW} ? 150 : 260"},
+    },
+    "legend": {
+        "orient": "bottom",
+        "columns": {"expr": f"{NARROW} ? 2 : 5"},
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelLimit": 220,
+    },
+    "title": {"anchor": "start", "fontSize": {"expr": f"{NARROW} ? 11 : 13"}, "offset": 10},
 }
 Chart = alt.Chart | alt.LayerChart
 
@@ -56,13 +75,13 @@ def chosen(parameter: alt.Parameter, column: str) -> str:
 
 def loss_colors(losses: Iterable[str]) -> alt.Scale:
     """Return the colours of training losses by their labels, the same as in figures."""
-    styles = styles_of_losses(losses)
+    styles = loss_styles(losses)
     return alt.Scale(domain=[loss_label(loss) for loss in styles], range=[s.color for s in styles.values()])
 
 
 def zero_line() -> alt.Chart:
     """Return the line at 0 of a chart of differences."""
-    return alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=GREY).encode(x=alt.datum(0))
+    return alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=GREY, aria=False).encode(x=alt.datum(0))
 
 
 def method_color() -> alt.Color:
@@ -86,6 +105,17 @@ def tooltip(*columns: str, **formats: str) -> list[Any]:
     return shown + [
         alt.Tooltip(field=name, type="quantitative", format=text) for name, text in formats.items()
     ]
+
+
+def with_differences(chart: alt.Chart) -> alt.Chart:
+    """Return the chart with texts for tooltips, `SIGNED`; a difference that rounds to 0 has no sign."""
+    texts = {
+        name: f"abs(datum.{name}) < {0.5 * 10**-DIGITS:g} ? '0' : format(datum.{name}, '+.{DIGITS}~f')"
+        for name in ("Difference", "low", "high")
+    }
+    interval = f"isValid(datum.low) ? ({texts['low']}) + ' to ' + ({texts['high']}) : ''"
+    both = dict(zip(SIGNED, (texts["Difference"], interval), strict=True))
+    return chart.transform_calculate(**both)
 
 
 def _identifier(column: str) -> str:

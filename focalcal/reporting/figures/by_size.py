@@ -42,7 +42,6 @@ CLASS_STYLES = (
     caption="In each cell the calibrator with the lowest mean test log-loss, its difference from TS in per "
     "cent of the log-loss, and that of FTS. An asterisk: the {level} interval excludes 0, counting test and "
     "validation samples, networks and all cells.",
-    unfolded=True,
 )
 def calibrator_map(frame: pd.DataFrame) -> Figure:
     """Return one grid of cells per origin, classes downwards, validation samples to the right."""

@@ -12,11 +12,11 @@ from focalcal.calibration.calibrators import load_calibrator
 from focalcal.calibration.catalogue import METHODS
 from focalcal.calibration.files.logits_io import read_logits
 from focalcal.data import prepared
-from focalcal.reporting.figures.style import GREY, message_figure, setting_title, styles_of_losses
+from focalcal.reporting.figures.style import GREY, message_figure, setting_title
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.measurements import choose_fits
 from focalcal.reporting.records.sources import Sources
-from focalcal.training.appearance import loss_label, loss_order
+from focalcal.training.appearance import loss_label, loss_order, loss_styles
 
 SHOWN = 4
 """Images that every loss classifies correctly, and as many that every loss misclassifies."""
@@ -103,7 +103,7 @@ def _show(axis: Axes, image: NDArray) -> None:
 
 def _dumbbells(axis: Axes, losses: Sequence[str], confidences: Sequence[tuple[float, float]]) -> None:
     """Draw the confidence of each loss before and after calibration, joined by a line."""
-    styles = styles_of_losses(losses)
+    styles = loss_styles(losses)
     for row, (loss, (before, after)) in enumerate(zip(losses, confidences, strict=True)):
         color = styles[loss].color
         axis.plot([before, after], [row, row], color=color, linewidth=1)

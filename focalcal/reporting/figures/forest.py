@@ -1,6 +1,7 @@
 """FTS minus TS by training loss and network, with intervals over test samples."""
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,15 +11,17 @@ from matplotlib.figure import Figure
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.figures.scores import by_dataset_model
-from focalcal.reporting.figures.style import BLACK, setting_title, styles_of_losses
+from focalcal.reporting.figures.style import BLACK, plain_number, setting_title
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.measurements import LEADING, SECOND
 from focalcal.reporting.statistics.effects import HEADLINE
 from focalcal.reporting.text import MINUS
-from focalcal.training.appearance import loss_order
+from focalcal.training.appearance import loss_order, loss_styles
 
 SHOWN_METRICS = (LEADING, SECOND)
 ROW_INCHES = 0.19
+FLATTENS = 8
+"""A difference so many times the typical one leaves no room for the others."""
 
 
 @figure(
@@ -34,7 +37,7 @@ def forest(frame: pd.DataFrame) -> Figure | None:
     frame = frame[frame["method"] == HEADLINE[0]]
     shown = {metric: _by_own_criterion(frame[frame["metric"] == metric], metric) for metric in SHOWN_METRICS}
     shown = {metric: rows for metric, rows in shown.items() if len(rows)}
-    styles = styles_of_losses(frame["loss"])
+    styles = loss_styles(frame["loss"])
     rows = pd.concat(shown.values()).rename(columns={"estimate": "value"})
     rows = rows.assign(label=rows["loss_name"], style=rows["loss"].map(styles))
     groups = {
@@ -66,6 +69,8 @@ def draw_forest(groups: Mapping[str, pd.DataFrame], titles: Mapping[str, str]) -
             labels[place] = label
             for row in here.itertuples():
                 _draw_difference(panels[row.metric], place, row)
+    for metric, axis in panels.items():
+        _compress(axis, pd.concat([rows[rows["metric"] == metric] for rows in groups.values()]), metric)
     axes[0].set_yticks(list(labels), labels.values())
     axes[0].set_ylim(count - 0.4, -0.9)
     return drawn
@@ -85,6 +90,21 @@ def _empty_panel(axis: Axes, metric: str, title: str) -> None:
     axis.set_xlabel(f"{first} {MINUS} {second} ({unit}), below 0: {first} better")
     axis.locator_params(axis="x", nbins=5)
     axis.grid(visible=False, axis="y")
+
+
+def _compress(axis: Axes, rows: pd.DataFrame, metric: str) -> None:
+    """Compress the scale of large differences where one of them would flatten all others."""
+    sizes = METRICS[metric].factor * rows["value"].abs()
+    typical = sizes[sizes > 0].median()
+    if sizes.max() > FLATTENS * typical:
+        axis.set_xscale("symlog", linthresh=2 * typical, linscale=1)
+        power = 10.0 ** math.floor(math.log10(2 * typical))
+        linear = max(step * power for step in (1, 2, 5) if step * power <= 2 * typical * (1 + 1e-9))
+        ticks = [0.0, *(sign * linear * 10**n for n in range(4) for sign in (-1, 1))]
+        low, high = axis.get_xlim()
+        axis.set_xticks([tick for tick in ticks if low <= tick <= high])
+        axis.xaxis.set_major_formatter(plain_number)
+        axis.set_xlabel(f"{axis.get_xlabel()}, compressed")
 
 
 def _draw_difference(axis: Axes, place: int, row: Any) -> None:

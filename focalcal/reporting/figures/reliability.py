@@ -11,13 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.common.intervals import CONFIDENCE, tails
 from focalcal.reporting.figures.style import (
     BLACK,
-    GREEN,
     GREY,
     legend_below,
     message_figure,
@@ -36,12 +36,15 @@ FEW = 20
 """A bin with fewer samples per run than this is left out or drawn open: its accuracy says little."""
 COLUMNS = 3
 """Diagrams side by side."""
+TICKS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+MOST_SURE = 0.9995
+"""Nearer to 1 (or to 0) a probability is drawn at the edge of an axis of log-odds."""
 
 SIDES = {"without Ψ": "none", "with Ψ": "psi"}
 """What C21's paradigms compare, with the method whose colour and marker it has."""
 SIDE_STYLES = {
     "before": ("as trained", Style(GREY, "o")),
-    "after": ("recommended", Style(GREEN, "*")),
+    "after": ("recommended", Style(BLACK, "*")),
 }
 EPOCH_COLORS = LinearSegmentedColormap.from_list("epochs", ["#CC8A00", "#C4480A", "#8A1F45", "#3A0A45"])
 EPOCH_MARKERS = "os^Dvp"
@@ -191,7 +194,7 @@ def add_bands(
             reliable = curve.pooled.sufficient
             band = accuracy_band(curve.pooled, confidence)[:, reliable]
             look = {"color": curve.style.color, "alpha": 0.18, "linewidth": 0}
-            upper.fill_between(curve.pooled.confidence[reliable], *band, **look)
+            upper.fill_between(curve.pooled.confidence[reliable], *band.clip(*upper.get_ylim()), **look)
         _list_errors(upper, here)
 
 
@@ -200,13 +203,15 @@ def diagrams_by_loss(
 ) -> tuple[Figure, list[tuple[Axes, Axes]]]:
     """Return a figure with one diagram per loss, and its axes: accuracy, and below it the samples per bin.
 
-    Bins with few samples per run are left out.
+    Probabilities are on a scale of log-odds: a confident network has most of its samples near 1. Bins with
+    few samples per run are left out.
     """
     columns = min(COLUMNS, len(curves))
     rows = math.ceil(len(curves) / columns)
     drawn = Figure(figsize=(max(3.6, 2.6 * columns + 0.3), 3.3 * rows + 0.7))
-    runs = (curve.pooled.runs for here in curves.values() for curve in here)
-    drawn.suptitle(setting_title(dataset_model, runs))
+    everything = [curve for here in curves.values() for curve in here]
+    drawn.suptitle(setting_title(dataset_model, (curve.pooled.runs for curve in everything)))
+    limits = _odds_limits(everything)
     grid = drawn.subplots(2 * rows, columns, squeeze=False, sharex=True, height_ratios=[3, 1.3] * rows)
     pairs = [(upper, lower) for row in range(rows) for upper, lower in grid[2 * row : 2 * row + 2].T]
     for upper, lower in pairs[len(curves) :]:
@@ -214,23 +219,39 @@ def diagrams_by_loss(
         lower.remove()
     pairs = pairs[: len(curves)]
     for (upper, lower), (loss, here) in zip(pairs, curves.items(), strict=True):
-        upper.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle="--")
+        upper.plot(limits, limits, color=BLACK, linewidth=0.8, linestyle="--")
         for curve in here:
             shown = curve.pooled.sufficient
-            look = curve.style.options(linewidth=1.2, markersize=3.5, markeredgewidth=0)
-            upper.plot(curve.pooled.confidence[shown], curve.pooled.accuracy[shown], **look)
+            look = curve.style.options(linewidth=1.2, markersize=4, markeredgewidth=0)
+            upper.plot(curve.pooled.confidence[shown], curve.pooled.accuracy[shown].clip(*limits), **look)
             lower.plot(curve.pooled.confidence[shown], 100 * curve.pooled.share[shown], **look)
-        ticks = [0, 0.5, 1]
-        upper.set(title=loss_label(loss), xlim=(0, 1.03), ylim=(0, 1.03), xticks=ticks, yticks=ticks)
+        upper.set(title=loss_label(loss), xlabel="")
+        for odds in (upper.xaxis, upper.yaxis):
+            odds.axes.set(**{f"{odds.axis_name}scale": "logit", f"{odds.axis_name}lim": limits})
+            odds.set_major_locator(FixedLocator([tick for tick in TICKS if limits[0] < tick < limits[1]]))
+            odds.set_major_formatter(lambda value, _: f"{100 * value:.4g}")
+            odds.set_minor_locator(NullLocator())
         # The same scale everywhere: shares can be compared between diagrams and figures.
-        lower.set(yscale="log", ylim=(0.05, 160), xlabel="confidence")
+        lower.set(yscale="log", ylim=(0.05, 160), xlabel="confidence (%)")
         lower.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         lower.tick_params(labelbottom=True)
         lower.tick_params(which="minor", left=False)
     for upper, lower in pairs[::columns]:
-        upper.set_ylabel("accuracy")
+        upper.set_ylabel("accuracy (%)")
         lower.set_ylabel("samples (%)")
     return drawn, pairs
+
+
+def _odds_limits(curves: Iterable[Curve]) -> tuple[float, float]:
+    """Return the probabilities between which axes of log-odds show the bins with enough samples."""
+    parts = [
+        values[c.pooled.sufficient] for c in curves for values in (c.pooled.confidence, c.pooled.accuracy)
+    ]
+    values = np.concatenate([*parts, [0.5]]).clip(1 - MOST_SURE, MOST_SURE)
+    odds = values / (1 - values)
+    # Room for the points at the edge.
+    low, high = odds.min() / 1.3, odds.max() * 1.3
+    return float(low / (1 + low)), float(high / (1 + high))
 
 
 @figure(

@@ -13,15 +13,14 @@ from focalcal.reporting.figures.style import (
     message_figure,
     panels,
     setting_title,
-    styles_of_losses,
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.text import MINUS
-from focalcal.training.appearance import GAMMA, Style, loss_label, loss_order
+from focalcal.training.appearance import GAMMA, Style, loss_label, loss_order, loss_styles
 
 DENSE = 1
-"""Most gammas of a grid are at most this."""
+"""Most gammas of a grid are at most this. One far above would decide the lines alone: it is left out."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,9 @@ def fit_line(gammas: NDArray, temperatures: NDArray) -> tuple[float, float, floa
     section="fits",
     order=40,
     heading="Best temperature for each gamma (K24 Fig. 8)",
-    caption="The T that minimises the validation score at each gamma of the focal map, with least-squares "
-    "lines. Points are means over n seeds, bars one standard deviation. Open points are at the boundary of "
-    "the searched temperatures for some seed; the lines leave them out.",
+    caption="The T that minimises the validation score at each gamma up to 1 of the focal map, with "
+    "least-squares lines. Points are means over n seeds, bars one standard deviation. Open points are at "
+    "the boundary of the searched temperatures for some seed; the lines leave them out.",
     inputs=("runs", "surfaces"),
     scope="dataset and model",
     settings=("criterion",),
@@ -78,26 +77,20 @@ def relation(sources: Sources) -> Figure:
     searches = searches_by_loss(sources)
     if not searches:
         return _no_search(sources)
-    drawn, axes = panels(2, width=3.9, height=3.6)
+    drawn, (axis,) = panels(1, width=6.2, height=3.6)
     title = setting_title(sources.dataset_model, (len(s.surfaces) for s in searches.values()))
     drawn.suptitle(f"{title}, by validation {METRICS[sources.criterion].name}")
-    for axis in axes:
-        for loss, style in styles_of_losses(searches).items():
-            _best_temperatures(axis, searches[loss], style, loss_label(loss))
-        axis.set(xlabel=f"{GAMMA} of the focal map", ylim=(0, None))
-    axes[0].set_ylabel("best temperature T")
-    # Most gammas of a grid are small: the second panel shows only those, and the temperatures found there.
-    dense = [search.best_temperatures()[:, search.gammas <= DENSE] for search in searches.values()]
-    lowest = min(search.gammas[0] for search in searches.values())
-    top = 1.1 * max(best.max(initial=0) for best in dense)
-    axes[1].set(title=f"{GAMMA} up to {DENSE}", xlim=(lowest - 0.1, DENSE + 0.1), ylim=(0, top))
+    for loss, style in loss_styles(searches).items():
+        _best_temperatures(axis, searches[loss], style, loss_label(loss))
+    axis.set(xlabel=f"{GAMMA} of the focal map", ylabel="best temperature T", ylim=(0, None))
     legend_below(drawn, {}, columns=2)
     return drawn
 
 
 def _best_temperatures(axis: Axes, search: Search, style: Style, name: str) -> None:
     """Draw the best T at each gamma of one loss with its line; open points are at the boundary."""
-    best, gammas = search.best_temperatures(), search.gammas
+    near = search.gammas <= DENSE
+    best, gammas = search.best_temperatures()[:, near], search.gammas[near]
     mean = best.mean(axis=0)
     inside = ~np.isin(best, search.temperatures[[0, -1]]).any(axis=0)
     label = f"{name}: no line, T at the boundary"

@@ -7,7 +7,6 @@ line style of its own, so that none carries meaning alone.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,7 +19,7 @@ from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter, S
 from focalcal.calibration.catalogue import METHODS
 from focalcal.common.io import atomic_output
 from focalcal.reporting.text import MINUS, format_short
-from focalcal.training.appearance import GAMMA, Style, loss_styles
+from focalcal.training.appearance import CE_COLOR, GAMMA, GAMMA_SHADES, Style
 
 PALETTE = {
     "black": "#000000",
@@ -33,19 +32,19 @@ PALETTE = {
     "purple": "#CC79A7",
     "grey": "#6E6E6E",
 }
-"""The colours that methods and losses name in their declarations."""
+"""The colours that calibrators name in their declarations; losses have others."""
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = PALETTE.values()
 GAMMA_STYLES = {
     -0.5: (GREY, ":"),
-    0.0: (BLACK, "-"),
-    0.5: (SKY, "--"),
-    1.0: (BLUE, "-"),
-    2.0: (GREEN, "-."),
-    3.0: (ORANGE, "-"),
-    5.0: (VERMILION, "--"),
-    7.0: (PURPLE, ":"),
+    0.0: (CE_COLOR, "-"),
+    **{
+        gamma: (color, line)
+        for gamma, color, line in zip(
+            (0.5, 1.0, 2.0, 3.0, 5.0, 7.0), GAMMA_SHADES, ("--", "-", "-.", "-", "--", ":"), strict=True
+        )
+    },
 }
-"""Colour and line style of each gamma, the same in every figure."""
+"""Colour and line style of each gamma, the same in every figure; at 0, that of cross-entropy."""
 PUBLISHED = {
     "marker": "D",
     "markerfacecolor": "white",
@@ -96,12 +95,6 @@ def method_style(method: str) -> Style:
     """Return how a calibrator is drawn everywhere."""
     declared = METHODS[method]
     return Style(PALETTE[declared.color], declared.marker)
-
-
-def styles_of_losses(losses: Iterable[str]) -> dict[str, Style]:
-    """Return how each loss is drawn, in the suite's order."""
-    found = loss_styles(losses)
-    return {loss: replace(s, color=PALETTE.get(s.color, s.color)) for loss, s in found.items()}
 
 
 def method_handle(method: str) -> Line2D:

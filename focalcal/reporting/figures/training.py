@@ -15,11 +15,10 @@ from focalcal.reporting.figures.style import (
     panels,
     plain_log,
     setting_title,
-    styles_of_losses,
 )
 from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
-from focalcal.training.appearance import Style, loss_label, loss_order
+from focalcal.training.appearance import Style, loss_label, loss_order, loss_styles
 
 SCORES = {
     "{split}_nll": (METRICS["nll"].name, 1),
@@ -64,7 +63,7 @@ def training(sources: Sources) -> Figure:
     runs = read_histories(sources)
     if runs is None:
         return message_figure(NOT_TRAINED)
-    split, styles = held_out(runs), styles_of_losses(runs["loss"])
+    split, styles = held_out(runs), loss_styles(runs["loss"])
     drawn, axes = panels(len(SCORES) + 1, width=2.75, height=2.3)
     for axis, (pattern, (title, factor)) in zip(axes, SCORES.items(), strict=False):
         means = factor * means_by_epoch(runs, pattern.format(split=split))
@@ -141,7 +140,7 @@ def gradient_norms(sources: Sources) -> Figure:
     measured = runs.dropna(subset=QUANTILE_COLUMNS)
     if measured.empty:
         return message_figure("This network has no linear last layer, whose gradients could be measured.")
-    styles = styles_of_losses(measured["loss"])
+    styles = loss_styles(measured["loss"])
     last = measured["epoch"].max()
     epochs = sorted({max(1, round(share * last)) for share in SHARES})
     drawn, axes = panels(len(epochs), width=2.7, height=0.8 + 0.24 * len(styles), sharey=True, sharex=True)

@@ -1,12 +1,15 @@
-"""The answer card: which calibrator to use and when FTS pays, as sentences about two tables."""
+"""The answers of the first page, as views of tables: the map of calibrators, and sentences with numbers."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from focalcal.calibration.catalogue import METHODS, METRICS, Metric
+from focalcal.reporting.figures.style import method_style
 from focalcal.reporting.records.measurements import LEADING, SECOND
+from focalcal.reporting.statistics.by_size import class_group
 from focalcal.reporting.statistics.effects import (
     HIGHER,
     IDENTICAL,
@@ -18,7 +21,7 @@ from focalcal.reporting.statistics.effects import (
     SIMULATED,
     group_order,
 )
-from focalcal.reporting.text import count_of, format_number, joined_names
+from focalcal.reporting.text import MINUS, count_of, format_number, joined_names
 from focalcal.training.appearance import IN_WORDS
 
 Row = Mapping[str, Any]
@@ -46,6 +49,62 @@ SHORT = {
 }
 COLUMNS = ((LEADING, LEADING), ("brier", LEADING), (SECOND, LEADING), (SECOND, SECOND))
 """Metric and criterion of the card's columns, as far as they are known."""
+
+
+class Mark(NamedTuple):
+    """What a reader looks for on the map: logits with a name, their classes and validation samples."""
+
+    name: str
+    classes: int
+    samples: int
+
+
+def map_card(frame: pd.DataFrame, marks: Iterable[Mark] = ()) -> dict[str, Any] | None:
+    """Return the map of calibrators, JSON-ready; None without one. `frame` is the table `calibrator_map`.
+
+    It is about the networks of the first origin: a cell for each number of classes and of validation samples.
+    A mark stands in the cell of its classes with the nearest number of samples; one that differs by more than
+    a factor of two from all is named as lying off the map.
+    """
+    if frame.empty:
+        return None
+    here = frame[frame["origin"] == frame["origin"].iloc[0]]
+    sizes = sorted(set(here["samples"]))
+    cells = {(str(row["classes"]), row["samples"]): _map_cell(row) for row in here.to_dict("records")}
+    off: list[str] = []
+    for mark in marks:
+        near = min(sizes, key=lambda size: abs(math.log(size / mark.samples)))
+        place = class_group(mark.classes), near
+        if place in cells and 0.5 <= near / mark.samples <= 2:
+            cells[place]["marks"].append(mark.name)
+        else:
+            sizes_of_mark = f"{count_of(mark.classes, 'class')}, {count_of(mark.samples, 'sample')}"
+            off.append(f"{mark.name} ({sizes_of_mark})")
+    classes = dict.fromkeys(name for name, _ in cells)
+    return {
+        "origin": here["origin"].iloc[0],
+        "networks": count_of(int(here.groupby("classes")["networks_count"].max().sum()), "network"),
+        "off": "; ".join(off),
+        "sizes": [f"{size:,.0f}" for size in sizes],
+        "rows": [{"classes": name, "cells": [cells.get((name, size)) for size in sizes]} for name in classes],
+    }
+
+
+def _map_cell(row: Row) -> dict[str, Any]:
+    changes = {"": "best_ts", f"{METHODS['fts'].label} ": "fts_ts"}
+    if row["best"] == "fts":
+        changes = {"": "fts_ts"}
+    return {
+        "name": row["best_name"],
+        "color": method_style(row["best"]).color,
+        "changes": [
+            f"{name}{format_number(100 * row[f'{key}_relative'], 1, signed=True)} %"
+            + "*" * (row[f"{key}_verdict"] in {LOWER, HIGHER})
+            for name, key in changes.items()
+            if not pd.isna(row[f"{key}_relative"])
+        ],
+        "marks": [],
+    }
 
 
 def answer_card(
@@ -147,21 +206,17 @@ def _use_answer(contest: Sequence[Row], level: str) -> Answer:
     shown = [row for row in contest if row["verdict"] in BETTER]
     first, best = contest[0], shown[0] if shown else contest[0]
     networks = f"{count_of(best['networks_count'], 'network')} on {best['datasets']}"
-    text = (
-        f"{best['name']} has mean rank {best['rank_mean']:.1f} by {metric.name} among {len(contest)} "
-        f"calibrators ({networks})"
-    )
-    if best["method"] != "ts":
+    if best["method"] == "ts":
+        text = f"It has the best mean rank by {metric.name} among {len(contest)} calibrators ({networks})."
+    else:
         interval = f"{level} interval {_range(best['nll_low'], best['nll_high'], metric)}"
-        text += (
-            f"; its difference from TS is {_points(best['nll_difference'], metric)} ({interval}), shown to "
-            f"be lower on {best['networks_lower']:.0f} and higher on {best['networks_higher']:.0f} of them"
+        text = (
+            f"{best['name']} {MINUS} TS in {metric.name}: {_points(best['nll_difference'], metric)} "
+            f"({interval}; {networks}), shown to be lower on {best['networks_lower']:.0f} and higher on "
+            f"{best['networks_higher']:.0f}."
         )
-    text += "."
     if best is not first:
         text += f" {first['name']} ranks first but is not shown to beat TS."
-    if others := [row["name"] for row in shown if row is not best]:
-        text += f" Also shown to be lower than TS: {joined_names(others)}."
     if shown:
         name = METHODS[best["method"]].name
         short = (
@@ -182,9 +237,15 @@ def _fts_answer(found: Sequence[Row]) -> Answer:
     else:
         (verdict,) = (verdicts - {IDENTICAL}) or {IDENTICAL}
         short = SHORT[verdict]
+    metric = METRICS[found[0]["metric"]]
     text = _verdicts_text(found)
-    name = METRICS[found[0]["metric"]].name
-    return "FTS instead of TS?", f"By {name}, {short}", f"{text[0].upper()}{text[1:]}"
+    if len(found) == 1:
+        interval = _range(found[0]["interval_low"], found[0]["interval_high"], metric)
+        text = (
+            f"FTS {MINUS} TS is {_points(found[0]['difference_mean'], metric)} ({interval}) on networks "
+            f"trained with {_families_text([found[0]['family']])}."
+        )
+    return "FTS instead of TS?", f"By {metric.name}, {short}", f"{text[0].upper()}{text[1:]}"
 
 
 def _sure_answer(found: Sequence[Row]) -> Answer:
@@ -193,11 +254,10 @@ def _sure_answer(found: Sequence[Row]) -> Answer:
     runs, networks, wins, ties, lower, higher = (sum(row[name] for row in found) for name in names)
     metric = METRICS[found[0]["metric"]].name
     equal = f", the same in {ties}" if ties else ""
-    text = (
-        f"FTS has the lower {metric} in {wins} of {count_of(runs, 'run')}{equal}. Network by network, the "
-        f"difference is shown on {lower + higher}: lower on {lower}, higher on {higher}."
-    )
-    return "How sure is that?", f"{count_of(networks, 'network')}, {count_of(runs, 'run')}.", text
+    text = f"FTS has the lower {metric} in {wins} of {count_of(runs, 'run')}{equal}"
+    if networks > 1:
+        text += f"; beyond chance it is lower on {lower:.0f} and higher on {higher:.0f} networks"
+    return "How sure is that?", f"{count_of(networks, 'network')}, {count_of(runs, 'run')}.", f"{text}."
 
 
 def _second_answer(effects: Sequence[Row], columns: Sequence[tuple[str, str]]) -> Answer | None:

@@ -20,7 +20,7 @@ from focalcal.reporting.products import PAGES, SECTIONS, Layout, Product
 from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.records.sources import SUCCEEDED, read_runs
-from focalcal.reporting.report.answer import answer_card
+from focalcal.reporting.report.answer import Mark, answer_card, map_card
 from focalcal.reporting.report.embedded import (
     Download,
     InlineImage,
@@ -77,8 +77,12 @@ class Contents:
     """The level of intervals."""
     config: str
     """The configuration as JSON text."""
+    own_logits_only: bool
+    """Whether it is about the user's own logits and nothing else."""
     advice: Sequence[Mapping[str, Any]]
-    """What to do with each of the user's own logits: the recommended calibrator."""
+    """What to do with each of the user's own logits: the recommended calibrator, with a picture."""
+    map: Mapping[str, Any] | None
+    """The map of calibrators by number of classes and of validation samples."""
     answer: Sequence[Mapping[str, Any]]
     """The answer card, one part for each origin of networks."""
     best_loss: str
@@ -105,6 +109,21 @@ class Contents:
         return [run for run in self.runs if run["status"] != SUCCEEDED]
 
     @property
+    def leading(self) -> Block | None:
+        """Return the block of the first page's picture where it has no other: all calibrators against TS."""
+        if self.map or self.advice:
+            return None
+        return next((b for b in self.blocks["answer"] if b.product.name == "calibrators_ranked"), None)
+
+    @property
+    def several_losses(self) -> bool:
+        """Return whether some dataset and model has several losses, which can be compared."""
+        losses = defaultdict(set)
+        for run in self.runs:
+            losses[run["dataset"], run["model"]].add(run["loss"])
+        return any(len(found) > 1 for found in losses.values())
+
+    @property
     def only_logits(self) -> list[str]:
         """Return the datasets that are known by imported logits only."""
         return sorted(
@@ -115,6 +134,14 @@ class Contents:
     def verdicts(self) -> Counter[str]:
         """Return the number of claims by verdict."""
         return Counter(claim["verdict"] for claim in self.claims)
+
+    @property
+    def papers(self) -> dict[str, Counter[str]]:
+        """Return the number of claims by verdict of each paper, the first word of a claim's source."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for claim in self.claims:
+            found[claim["source"].split(maxsplit=1)[0]][claim["verdict"]] += 1
+        return found
 
 
 def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Contents:
@@ -127,6 +154,9 @@ def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Conte
     anchors = {
         f"results/{block.product.stem()}": block.anchor for found in blocks.values() for block in found
     }
+    advised = {
+        run: (file, read_json(results / file)["recommendation"]) for run, file in layout.advised.items()
+    }
     claims = [] if grid.own_logits_only else read_rows(results / "tables" / "claims.csv")
     evidence = _evidence_files(results, claims, anchors)
     anchors |= {one.name: one.anchor for one in evidence}
@@ -134,17 +164,27 @@ def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Conte
         title=config["report"]["title"],
         level=level_text(confidence),
         config=json.dumps(config, indent=2, ensure_ascii=False),
+        own_logits_only=grid.own_logits_only,
         advice=[
-            advice_text(
-                str(run.imported), read_json(results / file)["recommendation"], f"results/{file}", confidence
-            )
-            for run, file in layout.advised.items()
+            {
+                **advice_text(str(run.imported), found, f"results/{file}", confidence),
+                "where": f"{run.dataset}/{run.model}",
+                "picture": _picture(blocks, f"{run.dataset}/{run.model}"),
+            }
+            for run, (file, found) in advised.items()
         ],
+        map=map_card(
+            _read_table(results, "calibrator_map") if grid.sizes_methods else pd.DataFrame(),
+            [
+                Mark(str(run.imported), found["classes"], found["samples"]["val"])
+                for run, (_, found) in advised.items()
+            ],
+        ),
         answer=answer_card(
             _read_table(results, "when_fts_pays"),
             _read_table(results, "arena"),
             level_text(confidence),
-            advised=bool(layout.advised),
+            advised=bool(advised),
         ),
         best_loss=best_loss_text(_read_table(results, "best_losses")),
         runs=[
@@ -172,7 +212,11 @@ def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Conte
 
 def report_html(contents: Contents) -> str:
     """Return the whole report as one HTML text that refers to no other file."""
-    pages = {name: title for name, title in PAGES.items() if contents.claims or name != "papers"}
+    pages = dict(PAGES)
+    if not contents.claims:
+        del pages["papers"]
+    if contents.own_logits_only and not contents.several_losses:
+        del pages["loss"]
     return render(
         "report.html",
         report=contents,
@@ -181,6 +225,12 @@ def report_html(contents: Contents) -> str:
         methods=METHODS,
         runtime=chart_runtime(),
     )
+
+
+def _picture(blocks: Mapping[str, Sequence[Block]], where: str) -> InlineImage | None:
+    """Return the picture before and after calibration of one dataset and model."""
+    found = (block.parts.get(where) for block in blocks["fits"] if block.product.name == "before_after")
+    return next((part for part in found if isinstance(part, InlineImage) and not part.message), None)
 
 
 def _read_table(results: Path, name: str) -> pd.DataFrame:

@@ -52,7 +52,6 @@ NOTES = (
     inputs=("effects",),
     settings=("confidence",),
     when="validation sizes",
-    unfolded=True,
 )
 def calibrator_map(sources: Sources) -> Table | None:
     """Return one row per origin, number of classes and of validation samples; None without them."""

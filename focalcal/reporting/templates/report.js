@@ -171,15 +171,33 @@
 
   // Charts: Vega draws one when it comes into view. Its choices are called like columns of its table.
   const drawChart = async (figure) => {
+    if (figure.classList.contains("begun")) return;
+    figure.classList.add("begun");
     const specification = JSON.parse(figure.querySelector("script").textContent);
     const menus = specification.signals.filter((signal) => signal.bind);
     const actions = { export: true, source: false, compiled: false, editor: false };
     const { view } = await window.vegaEmbed(figure.querySelector(".canvas"), specification,
       { mode: "vega", renderer: "svg", actions, downloadFileName: figure.id, bind: figure.querySelector(".choices") });
+    figure.querySelector("summary").setAttribute("aria-label", "Save the chart");
+    figure.querySelector("svg.marks").setAttribute("aria-label", figure.getAttribute("aria-label"));
     const table = document.getElementById(figure.dataset.table);
-    const choose = () => table && table.dispatchEvent(new CustomEvent("choose",
-      { detail: Object.fromEntries(menus.map((menu) => [menu.bind.name, view.signal(menu.name)])) }));
+    const rows = specification.data.map((source) => view.data(source.name)).reduce((most, data) => (data.length > most.length ? data : most), []);
+    // A row belongs to a choice if it has its text, or none; a choice of another kind names the column that must be filled.
+    const has = (row, name, value) => value === null || (name in row ? ["", value].includes(row[name]) : row[value] !== "");
+    const chosen = () => Object.fromEntries(menus.map((menu) => [menu.bind.name, view.signal(menu.name)]));
+    // What would leave the chart empty cannot be chosen.
+    const offer = () => menus.forEach(({ bind }, number) => {
+      const others = Object.entries(chosen()).filter(([name]) => name !== bind.name);
+      const left = rows.filter((row) => others.every(([name, value]) => has(row, name, value)));
+      const select = all(".choices select", figure)[number];
+      bind.options.forEach((value, place) => { select.options[place].disabled = !left.some((row) => has(row, bind.name, value)); });
+    });
+    const choose = () => {
+      offer();
+      if (table) table.dispatchEvent(new CustomEvent("choose", { detail: chosen() }));
+    };
     menus.forEach((menu) => view.addSignalListener(menu.name, choose));
+    offer();
     figure.classList.add("drawn");
     performance.mark(figure.id);
   };
@@ -190,6 +208,16 @@
     }), { rootMargin: "2000px" });
     all(".chart").forEach((figure) => seen.observe(figure));
   };
+
+  // On paper everything is open, and what was closed closes again.
+  let closed = [];
+  window.addEventListener("beforeprint", () => {
+    closed = all("details:not([open])");
+    closed.forEach((fold) => { fold.open = true; });
+    all(".chart").forEach(drawChart);
+    window.dispatchEvent(new Event("resize"));
+  });
+  window.addEventListener("afterprint", () => closed.forEach((fold) => { fold.open = false; }));
 
   // Tables and figures of one dataset and model at a time; a choice for one holds for all.
   const choose = (name) => all(".dataset-models").forEach((block) => {

@@ -234,21 +234,17 @@ class TestAnswer:
             "Which calibrator?": (
                 "Use focal temperature scaling (FTS).",
                 (
-                    "FTS has mean rank 1.0 by log-loss among 2 calibrators (1 network on d); its difference "
-                    f"from TS is {MINUS}0.03000 (95 % interval {interval}), shown to be lower on 1 and "
-                    "higher on 0 of them."
+                    f"FTS {MINUS} TS in log-loss: {MINUS}0.03000 (95 % interval {interval}; 1 network on d), "
+                    "shown to be lower on 1 and higher on 0."
                 ),
             ),
             "FTS instead of TS?": (
                 "By log-loss, yes, FTS is better.",
-                "FTS is better than TS on networks trained with cross-entropy.",
+                f"FTS {MINUS} TS is {MINUS}0.03000 ({interval}) on networks trained with cross-entropy.",
             ),
             "How sure is that?": (
                 "1 network, 1 run.",
-                (
-                    "FTS has the lower log-loss in 1 of 1 run. Network by network, the difference is shown "
-                    "on 1: lower on 1, higher on 0."
-                ),
+                "FTS has the lower log-loss in 1 of 1 run.",
             ),
             "And by ECE?": (
                 "",
@@ -276,7 +272,7 @@ class TestAnswer:
             f"is worse than TS on networks trained with focal losses of varying {GAMMA}; no difference is "
             "shown on networks trained with cross-entropy."
         ) in text
-        assert "FTS has the lower log-loss in 2 of 6 runs." in text
+        assert "in 2 of 6 runs; beyond chance it is lower on 2 and higher on 2 networks." in text
         assert "By Brier score, fitted by log-loss: FTS is better" in text
         assert (
             "Fitted by ECE, FTS has a higher log-loss than TS on networks trained with cross-entropy, focal "

@@ -90,7 +90,7 @@ def test_few_samples_are_the_reason_that_is_given(method, log_ratio, words):
 @pytest.mark.parametrize(
     ("gap", "cause"),
     [
-        (0.5, "3000 validation samples were too few, or misled by chance."),
+        (0.5, "3,000 validation samples were too few, or misled by chance."),
         (4.2, "as trained, the log-loss is 4 standard errors higher on the test samples. Find out why."),
         (-6.0, "as trained, the log-loss is 6 standard errors lower on the test samples. Find out why."),
     ],

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
@@ -15,8 +16,9 @@ from focalcal.reporting.products import SECTIONS, Product
 from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import read_costs
 from focalcal.reporting.report import contents as report_contents
+from focalcal.reporting.report.answer import Mark, map_card
 from focalcal.reporting.report.contents import read_contents, report_html
-from focalcal.reporting.report.embedded import chart_runtime
+from focalcal.reporting.report.embedded import InlineImage, chart_runtime
 from tests.project import ROOT
 from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_results import MadeResults
@@ -50,6 +52,7 @@ CLAIM = {
 }
 
 
+CHANGE = {"relative": -0.012, "verdict": "lower"}
 RUNTIME = cache(chart_runtime)
 
 
@@ -192,15 +195,75 @@ def test_runs_and_claims_are_escaped(made):
 
 def test_the_first_page_begins_with_what_to_do_with_own_logits(made):
     found = made_recommendation({})["recommendation"] | {"absent_classes": [2]}
-    advice = [advice_text("my-<model>", found, "results/recommended/d/m/ce/seed1.json", 0.95)]
+    picture = InlineImage("data:,x", 10, 10)
+    said = advice_text("my-<model>", found, "results/recommended/d/m/ce/seed1.json", 0.95)
+    advice = [{**said, "where": "d/m", "picture": picture}]
     text = report_html(replace(contents_of(made), advice=advice))
     page = text[text.index('<section class="page" id="calibrator"') :]
     own = page.index("What to do with my-&lt;model&gt;</h3>")
     others = page.index("No run has both TS and FTS.")
     card = page[own:others]
+    assert card.index('src="data:,x"') < card.index("<dl>"), "the picture comes first"
+    assert "Reliability of d/m before and after" in card
     assert "<strong>Use temperature scaling (TS).</strong> It has the lowest log-loss in 5-fold" in card
     assert "<dt>Caution</dt><dd>No validation samples of 1 of 3 classes (2)" in card
     assert "calibrator = load(&#39;results/recommended/d/m/ce/seed1.json&#39;)" in card
+
+
+def test_a_report_on_own_logits_says_nothing_of_losses_that_are_not_compared(made):
+    contents = contents_of(made)
+    assert contents.several_losses
+    one = [run for run in contents.runs if run["loss"] == "ce"]
+    for own, runs, shown in ((True, one, False), (True, contents.runs, True), (False, one, True)):
+        text = report_html(replace(contents, own_logits_only=own, runs=runs))
+        assert ('<section class="page" id="loss"' in text) == shown
+
+
+def test_the_page_about_papers_begins_with_a_bar_per_paper_and_what_fails(made):
+    contents = contents_of(made)
+    verdicts = ["not reproduced"] * 6 + ["reproduced"] * 2
+    claims = [
+        contents.claims[0]
+        | {"statement": f"statement {n}", "verdict": v, "source": f"{'M20' if n > 6 else 'K24'} Sec. {n}"}
+        for n, v in enumerate(verdicts)
+    ]
+    contents = replace(contents, claims=claims)
+    assert {name: dict(counts) for name, counts in contents.papers.items()} == {
+        "K24": {"not reproduced": 6, "reproduced": 1},
+        "M20": {"reproduced": 1},
+    }
+    text = report_html(contents)
+    top = text[text.index('id="papers"') : text.index("Every statement")]
+    assert '<span class="not-reproduced" style="width:85.71%">' in top
+    assert "</span> 1 reproduced, 6 not reproduced</dd>" in top
+    assert "statement 3" in top
+    assert "statement 4" not in top
+    assert "and 2 more in the table below" in top
+
+
+def test_the_map_stands_first_with_a_mark_where_the_reader_is(made):
+    row = {"origin": "published networks", "best": "fts", "best_name": "FTS", "networks_count": 3}
+    row |= {f"{key}_{name}": v for key in ("best_ts", "fts_ts") for name, v in CHANGE.items()}
+    ts = row | {"best": "ts", "best_name": "TS", "fts_ts_relative": 0.004, "fts_ts_verdict": ""}
+    frame = pd.DataFrame(
+        [
+            row | {"classes": "10", "samples": 100.0},
+            ts | {"classes": "100", "samples": 1000.0, "best_ts_relative": float("nan")},
+            row | {"classes": "10", "samples": 100.0, "origin": "trained here"},
+        ]
+    )
+    made_map = map_card(frame, [Mark("<mine>", 100, 700), Mark("elsewhere", 7, 700), Mark("many", 10, 5000)])
+    assert made_map["networks"] == "6 networks"
+    assert made_map["off"] == "elsewhere (7 classes, 700 samples); many (10 classes, 5,000 samples)"
+    assert made_map["sizes"] == ["100", "1,000"]
+    (ten, hundred) = (row["cells"] for row in made_map["rows"])
+    minus = "\N{MINUS SIGN}"
+    assert (ten[0]["changes"], ten[1]) == ([f"{minus}1.2 %*"], None)
+    assert (hundred[1]["changes"], hundred[1]["marks"]) == (["FTS +0.4 %"], ["<mine>"])
+    text = report_html(replace(contents_of(made), map=made_map))
+    assert '<span class="mark">★ &lt;mine&gt;</span>' in text
+    assert text.index('id="map"') < text.index("No run has both TS and FTS.")
+    assert map_card(pd.DataFrame()) is None
 
 
 def test_warnings_about_imported_logits_stand_beside_their_run(made):
