@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := Snakefile rules
 
-.PHONY: demo test test-slurm coverage test-programs schema docs lint overlays bench clean
+.PHONY: demo test test-slurm coverage test-programs schema docs site lint overlays bench clean
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -32,6 +32,10 @@ schema: $(STAMP)
 docs: $(STAMP)
 	for pages in reference_pages api_page findings; do $(BIN)/python -m tools.$$pages || exit 1; done
 
+# site/index.html opens without a server. With the report of `make demo` if that has run.
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -47,7 +51,7 @@ bench: $(STAMP)
 	for room in $(patsubst bench/%.py,%,$(wildcard bench/[a-z]*.py)); do $(BIN)/python -m bench.$$room $(QUICK) || exit 1; done
 
 clean:
-	rm -rf results/*/ results/report.html results/config.json logs .snakemake bench/results
+	rm -rf results/*/ results/report.html results/config.json logs .snakemake bench/results site
 
 $(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("focalcal needs Python >= 3.11; $(PYTHON) is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

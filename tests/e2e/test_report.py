@@ -2,7 +2,7 @@
 
 import pytest
 
-from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.calibration.catalogue import METRICS
 from tests.e2e.conftest import ARTEFACTS, FAILED
 
 PAGES = ["calibrator", "loss", "papers", "run"]
@@ -280,20 +280,16 @@ def test_what_would_leave_a_chart_empty_cannot_be_chosen(browser, report):
     browser.wait(DRAWN.format("score_explorer"))
     menus = "[...document.querySelectorAll('#chart-score_explorer .choices select')]"
     points = "document.querySelectorAll('#chart-score_explorer path[aria-label]').length"
-    choose(browser, "score_explorer", "Calibrator", METHODS["psi"].label)
-    # Psi is the identity at gamma 0 and unknown for a gamma that varies.
+    choose(browser, "score_explorer", "Dataset", "gauss-3")
     refused = f"{menus}.flatMap(m => [...m.options].filter(o => o.disabled).map(o => o.text))"
     browser.wait(f"{refused}.length > 0")
-    assert "FLSD-53" in browser.evaluate(refused)
-    labels = browser.evaluate(
-        "[...document.querySelectorAll('#chart-score_explorer .vega-bind-name')].map(l => l.textContent)"
-    )
-    losses = browser.evaluate(
-        f"[...{menus}[{labels.index('Training loss')}].options].filter(o => !o.disabled).map(o => o.text)"
-    )
-    for loss in losses:
+    assert browser.evaluate(refused) == ["FLSD-53", "Brier"]
+    for loss in ("Cross-entropy", "Focal \N{GREEK SMALL LETTER GAMMA} = 5"):
         choose(browser, "score_explorer", "Training loss", loss)
         browser.wait(f"{points} > 0")
+    choose(browser, "score_explorer", "Training loss", "all")
+    choose(browser, "score_explorer", "Dataset", "all")
+    browser.wait(f"{refused}.length === 0")
 
 
 def test_every_metric_and_calibrator_can_be_chosen(browser, report):
