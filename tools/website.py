@@ -54,6 +54,11 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     return output.replace(SHIM, posixpath.relpath(SEARCH, posixpath.dirname(page.url) or "."))
 
 
+def on_post_template(output_content: str, **_: Any) -> str:
+    """Return the HTML of the page for addresses that do not exist."""
+    return output_content.replace(SHIM, SEARCH)
+
+
 def _add(target: str, files: Files, config: Any) -> None:
     """Add what a link leads to if it is no file of docs/: a file from elsewhere, or the list of a folder."""
     path, place = ROOT / target, _place(target)

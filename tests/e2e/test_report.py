@@ -193,6 +193,16 @@ def test_tables_that_answer_are_not_cut(browser, report, name):
 def test_a_wide_table_says_so_and_keeps_its_first_columns_in_sight(browser, report):
     browser.open(address(report, "tables/scores"), 1280)
     frame = "document.querySelector('#table-scores').closest('.frame')"
+    heads = (
+        "[...document.querySelectorAll('#table-scores thead tr:last-child th')]"
+        ".filter(h => h.offsetWidth).length"
+    )
+    assert browser.evaluate(heads) == 12
+    browser.evaluate(
+        "[...document.getElementById('tables/scores').querySelectorAll('.tools button')]"
+        ".find(b => /columns/.test(b.textContent)).click()"
+    )
+    assert browser.evaluate(heads) > 12
     browser.wait(f"{frame}.classList.contains('more')")
     cells = "[...document.querySelectorAll('#table-scores tbody tr:first-child td')]"
     before = browser.evaluate(f"{cells}.slice(0, 3).map(c => c.getBoundingClientRect().left)")

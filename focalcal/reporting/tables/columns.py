@@ -5,6 +5,7 @@ frame's columns `key_mean`, `key_std` and so on: `score_frame` makes them, `scor
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -145,6 +146,11 @@ def interval_column(
     """Return `mean ± half-width` of an interval, or `missing`; `more` are fields of the column."""
     text = partial(spread_text, key=key, metric=metric, spread="half_width", signed=signed)
     return Column(header, lambda row: text(row) or missing, f"{key}_mean", **more)
+
+
+def finer(metric: Metric) -> Metric:
+    """Return a metric with the decimals at which differences become visible."""
+    return replace(metric, decimals=max(metric.decimals, metric.difference_decimals - 1))
 
 
 def spread_text(row: Row, key: str, metric: Metric, spread: str, *, signed: bool = False) -> str:

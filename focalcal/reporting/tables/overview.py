@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from focalcal.calibration.catalogue import METHODS, METRICS
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import LEADING, SETTING, chosen_fits, sorted_settings
+from focalcal.reporting.records.measurements import LEADING, chosen_fits, sorted_settings
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import (
     BRACKETS_NOTE,
     CALIBRATED_NOTE,
     DATASET_MODEL,
+    finer,
     is_fitted,
-    mark_best,
     score_column,
     score_frame,
     seed_texts,
@@ -53,12 +53,10 @@ def overview(sources: Sources) -> Table | None:
     calibrated = f"{sources.metric}_perfect"
     if f"{sources.metric}_{REFERENCE}" in fits and calibrated in METRICS:
         beside[calibrated] = (REFERENCE, fits[f"{sources.metric}_{REFERENCE}"][1], calibrated)
-    frame = score_frame(sources.scores, sorted_settings(sources.scores.index), beside | fits, ranked=fits)
+    frame = score_frame(sources.scores, sorted_settings(sources.scores.index), beside | fits)
     frame = with_scores(frame, fits)
     if frame.empty:
         return None
-    for name in blocks:
-        mark_best(frame, [key for key in fits if fits[key][-1] == name], METRICS[name], by=SETTING)
     frame.insert(2, "loss_name", frame["loss"].map(loss_label))
     frame.insert(4, "seeds", seed_texts(frame, fits))
     methods = [method for method, _, name in fits.values() if name == sources.metric]
@@ -84,9 +82,10 @@ def overview(sources: Sources) -> Table | None:
                 score_column(
                     key,
                     METHODS[method].label,
-                    METRICS[name],
+                    finer(METRICS[name]),
                     fitted=is_fitted(method),
                     span=METRICS[name].heading,
+                    ranked=False,
                 )
                 for key, (method, _, name) in fits.items()
             ),
@@ -103,7 +102,6 @@ def overview(sources: Sources) -> Table | None:
             *([CALIBRATED_NOTE] if reference else []),
             *([PSI_NOTE] if "psi" in methods else []),
             *_changed_class_note(methods),
-            "Best of each row and metric in bold, ties at the shown digits included.",
             spread_note(frame, fits),
         ),
     )

@@ -9,7 +9,7 @@ from focalcal.reporting.tables.columns import (
     DATASET_MODEL,
     LOSS,
     criterion_name,
-    mark_best,
+    finer,
     score_column,
     score_frame,
     seed_texts,
@@ -32,10 +32,7 @@ def scores(sources: Sources) -> Table | None:
     if summary.empty:
         return None
     fits = sorted({key[:-1] for key in summary.index}, key=_fit_order)
-    ranked = {name: metric for name, metric in METRICS.items() if not metric.reference}
-    frame = score_frame(summary, fits, {name: (name,) for name in METRICS}, ranked)
-    for name, metric in ranked.items():
-        mark_best(frame, [name], metric, by=SETTING)
+    frame = score_frame(summary, fits, {name: (name,) for name in METRICS})
     frame.insert(len(summary.index.names) - 1, "seeds", seed_texts(frame, METRICS))
     return Table(
         title="Test scores of every calibrator and criterion",
@@ -47,14 +44,13 @@ def scores(sources: Sources) -> Table | None:
             Column("Fitted by", lambda row: criterion_name(row["criterion"])),
             Column("n", "seeds"),
             *(
-                score_column(name, metric.heading, metric, ranked=name in ranked)
+                score_column(name, metric.heading, finer(metric), ranked=False)
                 for name, metric in METRICS.items()
             ),
         ),
         group=tuple(SETTING),
         notes=(
             CALIBRATED_NOTE,
-            "Best of each dataset, model, loss and metric in bold, ties at the shown digits included.",
             spread_note(frame, METRICS),
         ),
     )

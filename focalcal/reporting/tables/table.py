@@ -14,6 +14,8 @@ from focalcal.reporting.html import render
 
 Row = Mapping[str, Any]
 MOST_STICKY = 3
+MOST_ROWS_OF_A_FLOAT = 40
+"""A LaTeX table with more rows does not fit on a page and continues on the next."""
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -135,23 +137,36 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table, name: str) -> str:
-    """Return the table as a LaTeX `table` (package booktabs), best values in bold, notes below the rules."""
+    """Return the table for LaTeX with the package booktabs, best values in bold, notes below the rules.
+
+    A long one is a `longtable`, which continues on the next page.
+    """
     alignment = "".join("r" if column.value else "l" for column in table.columns)
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{escape_latex(table.title)}}}",
-        rf"\label{{tab:{name}}}",
-        rf"\begin{{tabular}}{{{alignment}}}",
+    caption, label = rf"\caption{{{escape_latex(table.title)}}}", rf"\label{{tab:{name}}}"
+    head = [
         r"\toprule",
         *_latex_spans(table),
         _latex_row(escape_latex(column.header) for column in table.columns),
     ]
+    body: list[str] = []
     for group in table.groups():
-        lines += [r"\midrule", *(_latex_row(map(_latex_text, row)) for row in group)]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\footnotesize {escape_latex(note)}" for note in table.notes]
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
+        body += [r"\midrule", *(_latex_row(map(_latex_text, row)) for row in group)]
+    notes = [rf"\par\footnotesize {escape_latex(note)}" for note in table.notes]
+    if len(table.frame) > MOST_ROWS_OF_A_FLOAT:
+        begin = rf"\begin{{longtable}}{{{alignment}}}"
+        top = [
+            "% needs the packages booktabs and longtable",
+            begin,
+            rf"{caption} {label} \\",
+            *head,
+            r"\endhead",
+        ]
+        lines = [*top, *body, r"\bottomrule", r"\end{longtable}", *notes]
+    else:
+        top = ["% needs the package booktabs", r"\begin{table}", r"\centering", caption, label]
+        inside = [rf"\begin{{tabular}}{{{alignment}}}", *head, *body, r"\bottomrule", r"\end{tabular}"]
+        lines = [*top, *inside, *notes, r"\end{table}"]
+    return "\n".join(lines) + "\n"
 
 
 def to_html(table: Table, name: str) -> str:

@@ -23,7 +23,7 @@
   window.addEventListener("hashchange", () => show(true));
 
   // Tables: sort by a press on a heading, filter by words, show many rows only when asked.
-  const FIRST_ROWS = 60, FEW_ROWS = 6;
+  const FIRST_ROWS = 60, FEW_ROWS = 6, FIRST_COLUMNS = 12;
   const keyOf = (row, column) => {
     const cell = row.cells[column];
     if (!cell) return "";
@@ -98,9 +98,26 @@
     input.addEventListener("input", () => { state.words = input.value.toLowerCase().split(/\s+/).filter(Boolean); draw(); });
     more.addEventListener("click", () => { state.limit = Infinity; draw(); });
     const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    // Columns after the twelfth wait until asked for; headings over several columns stay whole.
+    const spans = table.tHead.rows.length > 1 ? [...table.tHead.rows[0].cells] : heads;
+    let cut = 0;
+    for (const span of spans) { if (cut + span.colSpan > FIRST_COLUMNS) break; cut += span.colSpan; }
+    let unfold = () => {};
+    if (cut && heads.length > FIRST_COLUMNS) {
+      [table.tHead.rows[0], table.tHead.rows[table.tHead.rows.length - 1], ...rows].forEach((row) => {
+        let start = 0;
+        [...row.cells].forEach((cell) => { cell.classList.toggle("late", start >= cut); start += cell.colSpan; });
+      });
+      table.classList.add("folded");
+      const wider = Object.assign(document.createElement("button"), { type: "button", textContent: `Show all ${heads.length} columns` });
+      unfold = () => { table.classList.remove("folded"); wider.hidden = true; };
+      wider.addEventListener("click", unfold);
+      tools.append(wider);
+    }
     const names = heads.map((head) => head.textContent.trim());
     // What is chosen in a chart: words for columns, and the metric whose column is shown alone.
     table.addEventListener("choose", ({ detail }) => {
+      unfold();
       state.chosen = Object.entries(detail).filter(([name, text]) => text !== null && names.includes(name))
         .map(([name, text]) => [names.indexOf(name), text]);
       const metric = names.indexOf(detail.Metric);

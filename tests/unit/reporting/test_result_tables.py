@@ -51,13 +51,13 @@ def frame():
 
 
 class TestOverview:
-    def test_one_row_per_setting_and_the_best_marked(self, frame):
+    def test_one_row_per_setting(self, frame):
         table = build("overview", metrics=frame)
         assert column(table, "Training loss") == ["Cross-entropy", f"Focal {G} = 2"]
         assert [shown.header for shown in table.columns[5:]] == [
             *("as trained", "TS", "FTS", "TS if calibrated")
         ]
-        assert [row[5:8] for row in bold(table)] == [[False, False, True], [False, True, False]]
+        assert not any(map(any, bold(table))), "a difference within noise is not bold"
         assert float(csv_rows(table)[0]["ece_fts_mean"]) == pytest.approx(0.0203)
         assert texts(table)[0] == [
             *("digits", "mlp", "Cross-entropy", "7", "90.0 ± 0.0", "10.00 ± 0.00"),
@@ -84,7 +84,7 @@ class TestOverview:
             ("ECE (%)", "TS"),
             ("ECE (%)", "TS if calibrated"),
         ]
-        assert texts(table)[0][5:] == ["0.700", "0.500 (T 1.50)", "10.00", "2.00 (T 1.50)", "0.50"]
+        assert texts(table)[0][5:] == ["0.7000", "0.5000 (T 1.50)", "10.00", "2.00 (T 1.50)", "0.50"]
         assert "ECE is that of fits by validation ECE." in table.notes
         assert "Log-loss is that of fits by validation log-loss." in table.notes
         assert not any("Ψ" in note for note in table.notes)

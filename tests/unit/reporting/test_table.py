@@ -79,6 +79,7 @@ def test_markdown(table):
 
 def test_latex(table):
     assert to_latex(table, "demo").splitlines() == [
+        "% needs the package booktabs",
         r"\begin{table}",
         r"\centering",
         r"\caption{A *demo*}",
@@ -98,6 +99,21 @@ def test_latex(table):
         r"\par\footnotesize one note",
         r"\end{table}",
     ]
+
+
+def test_a_long_latex_table_continues_on_the_next_page():
+    lines = to_latex(plain(["xyp"] * 41, "ABc"), "long").splitlines()
+    assert lines[0] == "% needs the packages booktabs and longtable"
+    assert lines[1:7] == [
+        r"\begin{longtable}{lll}",
+        r"\caption{} \label{tab:long} \\",
+        r"\toprule",
+        r"A & B & c \\",
+        r"\endhead",
+        r"\midrule",
+    ]
+    assert lines[-2:] == [r"\bottomrule", r"\end{longtable}"]
+    assert r"\begin{table}" in to_latex(plain(["xyp"] * 40, "ABc"), "short")
 
 
 def test_html_escapes_and_carries_numbers(table):
