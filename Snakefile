@@ -17,6 +17,7 @@ include: "rules/calibration.smk"
 include: "rules/recovery.smk"
 include: "rules/theory.smk"
 include: "rules/reporting.smk"
+include: "rules/simulation.smk"
 
 
 rule all:
@@ -29,3 +30,4 @@ rule all:
         rules.recover_all.input,
         [] if GRID.own_logits_only else rules.theory_all.input,
         rules.report_all.input,
+        rules.simulate_all.input,

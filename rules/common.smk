@@ -33,6 +33,9 @@ GRID = read_configuration(
 )
 code_version = cache(job_params)
 CALIBRATORS = catalogue.declaring_files(config["calibration"]["methods"])
+SIMULATED_CALIBRATORS = catalogue.declaring_files(
+    GRID.simulation_spec.get("methods", ())
+)
 SIZE_CALIBRATORS = catalogue.declaring_files(GRID.sizes_methods)
 LAYOUT = products.Layout(GRID)
 REPORT = "results/report.html"

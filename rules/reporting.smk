@@ -4,7 +4,8 @@ Tables and figures declare themselves in focalcal/reporting; the rules here buil
 Python costs more than most of them.
 """
 
-TABLES = LAYOUT.products("table")
+SIMULATED = LAYOUT.products(stage="simulation")
+TABLES = [product for product in LAYOUT.products("table") if product not in SIMULATED]
 CHARTS = LAYOUT.products("chart")
 FIGURES = LAYOUT.products("figure", stage="reporting", scope="all")
 RECOVERY_FIGURES = LAYOUT.products("figure", stage="recovery", scope="all")
@@ -279,7 +280,7 @@ rule report:
             else []
         ),
         charts=LAYOUT.files(CHARTS),
-        tables=LAYOUT.files(TABLES, "html", "csv", "tex"),
+        tables=LAYOUT.files(LAYOUT.products("table"), "html", "csv", "tex"),
         figures=LAYOUT.files(LAYOUT.reported("figure"), "png"),
         advice=collect("results/{file}", file=LAYOUT.advised.values()),
     output:

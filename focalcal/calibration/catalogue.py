@@ -23,6 +23,8 @@ calibrator = declare
 """Declares a class as a calibrator; the facts are the fields of `Method`."""
 metric = declare
 """Declares a function `(probs, labels)` as a metric; the facts are the fields of `Metric`."""
+distortion = declare
+"""Declares a function of log-posteriors as a distortion; the only fact is its label."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,10 @@ METRICS = BUILT_IN_METRICS | {
 user's own."""
 CRITERIA = tuple(entry.id for entry in METRICS.values() if entry.criterion)
 """What a search can minimise on validation data."""
+
+
+DISTORTIONS = {found.name: str(found.facts["label"]) for found in read_declarations(_FOLDER, "distortion")}
+"""What a simulation does to logits, with its name for people."""
 
 
 def comparable_methods(methods: Iterable[str]) -> list[str]:

@@ -77,6 +77,8 @@ def check_sections(config: Mapping[str, Any], datasets: Collection[str], root: P
         with error_prefix(f"config key 'recipes.{name}'"):
             check_recipe(recipe_from_dict(recipe))
     _check_calibration(config["calibration"])
+    for method in config.get("simulation", {}).get("methods", ()):
+        _check_comparable("simulation.methods", method)
     _check_report(ReportSection(**config["report"]), config)
     _check_human_labels(config, datasets, root)
     check_fit_ranges(theory_settings(config["theory"]))
@@ -157,11 +159,8 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
     for method in section["methods"]:
         if method not in calibration_catalogue.METHODS:
             raise unknown_name("config key 'calibration.methods'", method, calibration_catalogue.METHODS)
-    comparable = calibration_catalogue.comparable_methods(calibration_catalogue.METHODS)
     for method in section.get("sizes_methods", ()):
-        if method not in comparable:
-            repair = "they are fitted by log-loss, or not at all, whatever the training loss"
-            raise unknown_name("config key 'calibration.sizes_methods'", method, comparable, repair)
+        _check_comparable("calibration.sizes_methods", method)
     chosen = section.get("sizes_methods") or section["methods"]
     if section.get("sizes") and "ts" not in chosen:
         key = "sizes_methods" if section.get("sizes_methods") else "methods"
@@ -184,6 +183,14 @@ def _check_calibration(section: Mapping[str, Any]) -> None:
             f"config key 'calibration.temperatures.step' is {step}, which makes {points:.0f} grid points; "
             f"allowed: at most {MAXIMUM_GRID_POINTS}; take a larger step or fewer gammas"
         )
+
+
+def _check_comparable(key: str, method: str) -> None:
+    """Raise a UserError for a calibrator that is not fitted by log-loss alone."""
+    comparable = calibration_catalogue.comparable_methods(calibration_catalogue.METHODS)
+    if method not in comparable:
+        repair = "they are fitted by log-loss, or not at all, whatever the training loss"
+        raise unknown_name(f"config key '{key}'", method, comparable, repair)
 
 
 def _check_report(report: ReportSection, config: Mapping[str, Any]) -> None:

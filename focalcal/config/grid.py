@@ -16,7 +16,13 @@ from typing import Any
 from focalcal.calibration.catalogue import METRICS, comparable_methods, extension_digests
 from focalcal.common.errors import UserError
 from focalcal.config.checks import check_logits_files, check_own_code, check_runs, check_sections
-from focalcal.config.sections import CalibrationSection, LogitsEntry, RecoverySection, ReportSection
+from focalcal.config.sections import (
+    CalibrationSection,
+    LogitsEntry,
+    RecoverySection,
+    ReportSection,
+    SimulationSection,
+)
 from focalcal.config.validation import SCHEMA_FILE, check_against_schema
 from focalcal.data import networks, registry
 from focalcal.training.catalogue import extension_digests_of_run, training_gamma
@@ -171,6 +177,12 @@ class Grid:
             **self.report_settings("resamples"),
             **own,
         }
+
+    @property
+    def simulation_spec(self) -> dict[str, Any]:
+        """Return the spec of the simulation; empty if none is configured."""
+        section = self._config.get("simulation")
+        return asdict(SimulationSection(**section)) if section else {}
 
     def recommendation_spec(self, run: Run) -> dict[str, Any]:
         """Return the spec of one run's recommendation, which is always by log-loss."""

@@ -11,6 +11,7 @@ from annotated_types import Ge, Gt, Le, Len, MinLen
 
 from focalcal.calibration.catalogue import (
     CRITERIA,
+    DISTORTIONS,
     LARGEST_GAMMA,
     SMALLEST_GAMMA,
     SMALLEST_TEMPERATURE,
@@ -59,6 +60,7 @@ PathText = Annotated[
 Bins = Annotated[int, Ge(1), Le(1000)]
 Criterion = Annotated[str, SchemaKeyword("enum", list(CRITERIA))]
 MethodNames = Annotated[tuple[str, ...], MinLen(1), UNIQUE]
+Distortion = Annotated[str, SchemaKeyword("enum", list(DISTORTIONS))]
 MOST_SAMPLES = 10_000_000
 EvaluatedCount = Annotated[int, Ge(FEWEST_SAMPLES["val"]), Le(MOST_SAMPLES)]
 
@@ -226,6 +228,25 @@ class RecoverySection(Section):
 
 
 @dataclass(frozen=True)
+class SimulationSection(Section):
+    """The simulation: calibrators on logits made from known posteriors, for each distortion."""
+
+    classes: Annotated[tuple[Annotated[int, Ge(2), Le(10_000)], ...], MinLen(1), UNIQUE]
+    """Numbers of classes."""
+    samples: Annotated[tuple[EvaluatedCount, ...], MinLen(1), UNIQUE]
+    """Numbers of validation samples that calibrators are fitted to."""
+    repetitions: Annotated[int, Ge(1), Le(1000)] = 50
+    """Draws of validation samples. Large cells have fewer: as many as have 2,500,000 logits, at least two;
+    calibrators with matrices or cross-validation have three, with at most ten classes."""
+    distortions: Annotated[tuple[Distortion, ...], MinLen(1), UNIQUE] = tuple(DISTORTIONS)
+    """What is wrong with the logits; nothing shows what the parameters of a calibrator cost."""
+    methods: MethodNames = ("none", "ts", "fts", "two-ts", "ets", "isotonic", "svs", "fts-svs")
+    """Calibrators, which are fitted by log-loss or not at all, whatever the training loss."""
+    seed: Seed = 0
+    """Random seed."""
+
+
+@dataclass(frozen=True)
 class ReportSection(Section):
     """The reporting stage."""
 
@@ -279,6 +300,7 @@ class Config(Section):
     theory: TheorySettings
     report: ReportSection
     plan: PlanSection
+    simulation: SimulationSection = LEFT_OUT
     published: Annotated[tuple[PublishedName, ...], UNIQUE] = ()
     """Collections of published networks, or single ones as COLLECTION/NETWORK; their logits are fetched,
     calibrated and reported like any run."""

@@ -52,6 +52,7 @@ INPUTS = {
     "records": "results/runs/{trained_run}/run.json",
     "data": "results/data/{dataset}.npz",
     "data_records": "results/data/{dataset}.json",
+    "simulation": "results/simulation/divergences.csv",
     **{name: f"results/theory/{name}.csv" for name in ("bounds", "matching")},
     **{name: f"results/theory/{name}.csv" for name in ("linear_model", "linear_model_history")},
 }
@@ -74,6 +75,7 @@ class PageSection(NamedTuple):
 
 SECTIONS = {
     "answer": PageSection("calibrator", "The evidence"),
+    "simulation": PageSection("calibrator", "Where the truth is known"),
     "scores": PageSection("calibrator", "Every score"),
     "losses": PageSection("loss", "Losses compared"),
     "training": PageSection("loss", "While training"),
@@ -138,7 +140,7 @@ class Product:
     @property
     def stage(self) -> str:
         """Return the stage it belongs to; the figures of one stage are drawn by one job."""
-        return self.section if self.section in {"recovery", "theory"} else "reporting"
+        return self.section if self.section in {"recovery", "simulation", "theory"} else "reporting"
 
     @property
     def page(self) -> str:
@@ -230,6 +232,7 @@ class Layout:
             "validation sizes": lambda _: bool(grid.sizes_methods),
             "many datasets": lambda _: len(self._specs) >= MANY_DATASETS,
             "human labels": lambda _: bool(grid.human_labels),
+            "simulation": lambda _: bool(grid.simulation_spec),
         }
 
     def products(

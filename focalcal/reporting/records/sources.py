@@ -177,6 +177,12 @@ class Sources:
                 surfaces = dict(np.load(file, allow_pickle=False).items())
             yield run, surfaces
 
+    @property
+    def simulation(self) -> pd.DataFrame:
+        """Return the divergences of the simulation."""
+        with refusing_damage(self.path("simulation")):
+            return self._once("simulation", pd.read_csv)
+
     def theory(self, name: str) -> pd.DataFrame:
         """Return a table of the theory stage."""
         with refusing_damage(self.path(name)):

@@ -42,6 +42,16 @@ MISTAKES = {
         {"sizes": [100], "sizes_methods": ["fts"]},
         r"'calibration\.sizes_methods' is fts; allowed with 'calibration\.sizes': a list with ts",
     ),
+    "a simulated calibrator that log-loss does not fit": (
+        "simulation",
+        {"classes": [2], "samples": [100], "methods": ["ts-m20"]},
+        r"'simulation\.methods' is \"ts-m20\"; .*; they are fitted by log-loss",
+    ),
+    "an unknown distortion": (
+        "simulation",
+        {"classes": [2], "samples": [100], "distortions": ["flat"]},
+        r"'simulation\.distortions\[0\]' is \"flat\"; allowed: nothing, temperature, focal",
+    ),
     "one gamma to search between": (
         "calibration",
         {"gammas": [0.5]},
@@ -150,7 +160,7 @@ def test_a_mistake_across_keys_is_refused(name):
     section, values, message = MISTAKES[name]
     config = merged_config()
     config["report"].pop("criterion", None)
-    config[section] = {**config[section], **values}
+    config[section] = {**config.get(section, {}), **values}
     assert_refused(config, message)
 
 
