@@ -72,7 +72,7 @@ def test_no_other_coefficients_have_a_higher_posterior(method, monkeypatch):
         nll = -log_probabilities(point)[np.arange(len(LABELS)), LABELS].sum()
         v, weights = point[3 : 3 + classes], point[3 + classes :]
         prior = classes * np.sum(v**2) + np.sum(weights**2) * (1 if method.matrix else classes)
-        return nll + prior / (2 * variance) + np.sum((point[:3] / [1, 2, 0.5]) ** 2) / 2
+        return nll + prior / (2 * variance) + np.sum((point[:3] / [0.35, 2, 0.35]) ** 2) / 2
 
     size = 3 + classes + features.shape[1] * classes
     oracle = optimize.minimize(minus_log_posterior, np.zeros(size), method="BFGS", options={"gtol": 1e-4})
