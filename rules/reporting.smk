@@ -43,6 +43,10 @@ rule collect:
             run=GRID.paths if GRID.sizes_methods else [],
             end=["json", "npz"],
         ),
+        recommended=collect(
+            products.INPUTS["recommended"],
+            run=GRID.paths if GRID.report_settings("recommend")["recommend"] else [],
+        ),
         data=collect("results/data/{dataset}.json", dataset=GRID.datasets),
     output:
         collect(

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.calibration.catalogue import METRICS, RANKED
 from focalcal.common.errors import exit_code
 from focalcal.common.io import write_text
 from focalcal.config.provenance import ROOT
@@ -106,7 +106,7 @@ def _value_words(value: Mapping[str, Any]) -> str:
 
 def names_page() -> str:
     """Return the page about losses, models, datasets, calibrators and scores, as Markdown."""
-    methods = [(name, entry.name, entry.class_name, entry.module) for name, entry in METHODS.items()]
+    methods = [(name, entry.name, entry.class_name, entry.module) for name, entry in RANKED.items()]
     scores = [(name, entry.label, name, entry.module) for name, entry in METRICS.items()]
     return "\n".join(
         [

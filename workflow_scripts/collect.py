@@ -17,7 +17,8 @@ def main(spec: Spec, results: Path) -> None:
     collect.write_runs(grid, records, tables / "runs.csv")
     collect.write_metrics(records, results, tables / "metrics.csv")
     sized = collect.read_sized_runs(grid, records, results)
-    comparisons = collect.write_comparisons(records, results, tables / "comparisons.csv", sized)
+    choices = collect.read_choices(grid, records, results)
+    comparisons = collect.write_comparisons(records, results, tables / "comparisons.csv", sized, choices)
     collect.write_effects(comparisons, grid, tables / "effects.csv", sized)
 
 

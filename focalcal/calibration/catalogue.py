@@ -21,6 +21,8 @@ SMALLEST_TEMPERATURE = 1e-4
 
 calibrator = declare
 """Declares a class as a calibrator; the facts are the fields of `Method`."""
+ranked = declare
+"""Declares what is compared with calibrators without being one; the facts are the fields of `Method`."""
 metric = declare
 """Declares a function `(probs, labels)` as a metric; the facts are the fields of `Metric`."""
 distortion = declare
@@ -141,6 +143,13 @@ METHODS = BUILT_IN_METHODS | {
     if name not in BUILT_IN_METHODS
 }
 """Every calibrator by its id; then the user's own, which are fitted by criteria of their own."""
+AUTO = "auto"
+"""Each run's recommended calibrator: its scores are those of another method."""
+RANKED = METHODS | {
+    found.facts["id"]: Method(module=_module(found.path), class_name=found.name, **found.facts)
+    for found in read_declarations(_FOLDER, "ranked")
+}
+"""What tables compare: every calibrator, and `AUTO`."""
 BUILT_IN_METRICS = {
     found.name: Metric(found.name, _module(found.path), **found.facts)
     for found in read_declarations(_FOLDER, "metric")
@@ -185,7 +194,7 @@ def fingerprint() -> str:
 
     Those of the user's own follow from their names.
     """
-    return hashlib.sha256(repr((BUILT_IN_METHODS, BUILT_IN_METRICS)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((BUILT_IN_METHODS, RANKED[AUTO], BUILT_IN_METRICS)).encode()).hexdigest()[:16]
 
 
 def extension_digests(methods: Iterable[str], metrics: Iterable[str], root: Path) -> list[str]:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from focalcal.calibration.agreement import agreement, repeated_samples
 from focalcal.calibration.calibrators import Calibrator, Context, calibrator_class, load_calibrator
-from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.catalogue import METHODS, ranked
 from focalcal.calibration.files.logits_io import ABSENT, RunLogits, Split
 from focalcal.calibration.fitting.folds import stratified_folds
 from focalcal.calibration.fitting.objective import Objective
@@ -80,6 +80,15 @@ class Choice:
     not in."""
 
 
+@ranked(
+    id="auto",
+    label="Auto",
+    full_label="the calibrator that cross-validation recommends (auto)",
+    color="purple",
+    marker="*",
+    criteria=("nll",),
+    changes_predictions=True,
+)
 def recommend(
     logits: RunLogits | Split,
     spec: Mapping[str, Any],

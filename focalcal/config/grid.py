@@ -219,7 +219,7 @@ class Grid:
         `Grid` makes an equal grid from it.
         """
         sections = {name: self._config[name] for name in RUN_SECTIONS if name in self._config}
-        return {**sections, "report": self.report_settings("confidence", "resamples")}
+        return {**sections, "report": self.report_settings("confidence", "recommend", "resamples")}
 
 
 def build_grid(config: Mapping[str, Any], root: Path, *, read_own_files: bool = False) -> Grid:

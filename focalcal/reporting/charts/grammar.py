@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.catalogue import RANKED
 from focalcal.reporting.figures.style import GREY, PALETTE
 from focalcal.reporting.products import Product
 from focalcal.training.appearance import loss_label, loss_styles
@@ -86,7 +86,7 @@ def zero_line() -> alt.Chart:
 
 def method_color() -> alt.Color:
     """Return the colour of each calibrator, the same as in figures, without a legend."""
-    labels, colors = zip(*((method.label, PALETTE[method.color]) for method in METHODS.values()), strict=True)
+    labels, colors = zip(*((method.label, PALETTE[method.color]) for method in RANKED.values()), strict=True)
     return alt.Color("Calibrator:N", scale=alt.Scale(domain=labels, range=colors), legend=None)
 
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter, SymmetricalLogLocator
 
-from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.catalogue import RANKED
 from focalcal.common.io import atomic_output
 from focalcal.reporting.text import MINUS, format_short
 from focalcal.training.appearance import CE_COLOR, GAMMA, GAMMA_SHADES, Style
@@ -93,7 +93,7 @@ def house_style() -> Iterator[None]:
 
 def method_style(method: str) -> Style:
     """Return how a calibrator is drawn everywhere."""
-    declared = METHODS[method]
+    declared = RANKED[method]
     return Style(PALETTE[declared.color], declared.marker)
 
 
@@ -104,7 +104,7 @@ def method_handle(method: str) -> Line2D:
 
 def method_handles(methods: Iterable[str]) -> dict[str, Line2D]:
     """Return the markers of calibrators by their names."""
-    return {METHODS[method].label: method_handle(method) for method in methods}
+    return {RANKED[method].label: method_handle(method) for method in methods}
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Line2D], columns: int = 7) -> None:

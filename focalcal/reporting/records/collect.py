@@ -4,12 +4,13 @@ Runs that do not belong to this configuration or code are refused.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from focalcal.calibration.catalogue import AUTO
 from focalcal.calibration.files.tidy import COLUMNS
 from focalcal.calibration.sizes import read_size_scores
 from focalcal.common.checksums import outdated
@@ -19,7 +20,7 @@ from focalcal.common.io import atomic_output, read_json, refusing_damage, write_
 from focalcal.config.grid import Grid, Run
 from focalcal.reporting.products import INPUTS
 from focalcal.reporting.records import stale
-from focalcal.reporting.records.measurements import COMPARISON_COLUMNS, PAIR
+from focalcal.reporting.records.measurements import COMPARISON_COLUMNS, LEADING, PAIR
 from focalcal.reporting.statistics.by_size import SizedRun, comparisons_by_size
 from focalcal.reporting.statistics.effects import effects_of, run_origin
 from focalcal.training.appearance import loss_family
@@ -108,20 +109,50 @@ def read_sized_runs(grid: Grid, records: Records, results: Path) -> list[SizedRu
     ]
 
 
+def read_choices(grid: Grid, records: Records, results: Path) -> dict[Run, str]:
+    """Return the method that was recommended for each succeeded run, if recommendations are configured."""
+    succeeded = [run for run, content in records.items() if content["status"] == "ok"]
+    if not grid.report_settings("recommend")["recommend"]:
+        return {}
+    files = {run: results / stale.RECORDS["recommend"].format(run=run) for run in succeeded}
+    return {run: read_json(file)["method"] for run, file in files.items()}
+
+
 def write_comparisons(
-    records: Records, results: Path, path: Path, sized: Sequence[SizedRun] = ()
+    records: Records,
+    results: Path,
+    path: Path,
+    sized: Sequence[SizedRun] = (),
+    choices: Mapping[Run, str] | None = None,
 ) -> pd.DataFrame:
-    """Write each succeeded run's comparisons of calibrators; return those on the whole validation split."""
+    """Write each succeeded run's comparisons of calibrators; return those on the whole validation split.
+
+    `choices` are the recommended methods of runs, whose comparisons are also those of `AUTO`.
+    """
+    choices = choices or {}
     rows = []
     for run, content in records.items():
         if content["status"] == "ok":
             found = read_json(results / diagnostics_file(run.path))["comparisons"]
+            found += [*_of_choice(found, choices.get(run, ""))]
             identity = {**run.spec, "seed": str(run.seed)}
             rows += [identity | {name: row[name] for name in WHOLE_COLUMNS} for row in found]
     frames = [pd.DataFrame(found, columns=COMPARISON_COLUMNS) for found in (rows, comparisons_by_size(sized))]
     together = pd.concat([frame for frame in frames if len(frame)] or frames[:1])
     write_text(path, together.to_csv(index=False, lineterminator="\n", float_format="%.7g"))
     return frames[0]
+
+
+def _of_choice(rows: Sequence[dict[str, Any]], method: str) -> Iterator[dict[str, Any]]:
+    """Yield the comparisons by log-loss of a method as those of `AUTO`; it does not differ from itself."""
+    same = dict.fromkeys(("difference", "error", "z"), 0.0)
+    itself: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row["criterion"] == LEADING and row["method"] == method:
+            yield row | {"method": AUTO}
+        elif row["criterion"] == LEADING and row["against"] == method:
+            itself[row["metric"]] = row | same | {"method": AUTO, "value": row["against_value"]}
+    yield from itself.values()
 
 
 def write_effects(comparisons: pd.DataFrame, grid: Grid, path: Path, sized: Sequence[SizedRun] = ()) -> None:

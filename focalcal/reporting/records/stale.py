@@ -19,6 +19,7 @@ RECORDS = {
     "import_logits": "runs/{run.path}/run.json",
     "calibrate": "calibration/{run.path}/fits.json",
     "validation_sizes": "calibration/{run.path}/sizes.json",
+    "recommend": "recommended/{run.path}.json",
     "recover": "recovery/{run.dataset}/{run.model}/recovery.json",
 }
 """The record that each rule writes for a run, below the results folder."""
@@ -81,6 +82,9 @@ def _jobs(grid: Grid) -> Iterator[_Job]:
             yield _Job(run, "import_logits", "import", grid.import_spec(run))
         spec = grid.calibration_spec(run)
         yield _Job(run, "calibrate", "calibration", spec, declaring_files(spec["methods"]))
+        if grid.report_settings("recommend")["recommend"]:
+            spec = grid.recommendation_spec(run)
+            yield _Job(run, "recommend", "recommendation", spec, declaring_files(spec["methods"]))
         if grid.sizes_methods:
             spec = grid.sizes_spec(run)
             yield _Job(run, "validation_sizes", "validation sizes", spec, declaring_files(spec["methods"]))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from focalcal.calibration.catalogue import METHODS, METRICS, Metric
+from focalcal.calibration.catalogue import METRICS, RANKED, Metric
 from focalcal.reporting.figures.style import method_style
 from focalcal.reporting.records.measurements import LEADING, SECOND
 from focalcal.reporting.statistics.by_size import class_group
@@ -91,7 +91,7 @@ def map_card(frame: pd.DataFrame, marks: Iterable[Mark] = ()) -> dict[str, Any] 
 
 
 def _map_cell(row: Row) -> dict[str, Any]:
-    changes = {"": "best_ts", f"{METHODS['fts'].label} ": "fts_ts"}
+    changes = {"": "best_ts", f"{RANKED['fts'].label} ": "fts_ts"}
     if row["best"] == "fts":
         changes = {"": "fts_ts"}
     return {
@@ -218,7 +218,7 @@ def _use_answer(contest: Sequence[Row], level: str) -> Answer:
     if best is not first:
         text += f" {first['name']} ranks first but is not shown to beat TS."
     if shown:
-        name = METHODS[best["method"]].name
+        name = RANKED[best["method"]].name
         short = (
             f"On these simulated data, {name}." if best["origin"].startswith(SIMULATED) else f"Use {name}."
         )

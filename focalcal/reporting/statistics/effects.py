@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.calibration.catalogue import METRICS, RANKED
 from focalcal.data.networks import trained_by_us
 from focalcal.reporting.products import MANY_DATASETS
 from focalcal.reporting.records.measurements import EFFECT_COLUMNS, NETWORK_COLUMNS, PAIR, RUN, SETTING
@@ -263,7 +263,7 @@ def _ordered(effects: pd.DataFrame) -> pd.DataFrame:
     orders: dict[str, Callable[[Any], Any]] = {
         "origin": group_order,
         "scope": list(SCOPES).index,
-        "method": list(METHODS).index,
+        "method": list(RANKED).index,
         **dict.fromkeys(("metric", "criterion"), list(METRICS).index),
         **dict.fromkeys(("dataset", "model"), lambda name: tuple(natural_order(name))),
         "family": lambda name: families.index(name) if name else -1,

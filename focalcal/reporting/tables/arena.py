@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.calibration.catalogue import AUTO, METRICS, RANKED
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import LEADING, SECOND, SETTING
 from focalcal.reporting.records.sources import Sources
@@ -17,6 +17,10 @@ from focalcal.training.catalogue import training_gamma
 
 BASELINE = HEADLINE[1]
 COMPARED = (LEADING, "brier", SECOND)
+CHOICE_NOTE = (
+    f"{RANKED[AUTO].label}: on each run the calibrator that cross-validation on validation samples "
+    "recommends for it; it is not fitted again."
+)
 MOST_NAMED = 4
 """More datasets are counted, not named."""
 DATASET_NOTES = (
@@ -48,6 +52,7 @@ def arena(sources: Sources) -> Table | None:
         if len(ranked.columns) > 1:
             rows += _origin_rows(origin, here, ranked)
             notes += _left_out(origin, scores, ranked)
+            notes += [CHOICE_NOTE] if AUTO in ranked and CHOICE_NOTE not in notes else []
     if not rows:
         return None
     notes += _hidden(sources.metrics)
@@ -143,7 +148,7 @@ def unit_scores(effects: pd.DataFrame, metric: str, unit: Sequence[str]) -> pd.D
     scores[BASELINE] = rows.groupby(SETTING)["against_value"].first()
     if list(unit) != SETTING:
         scores = scores.groupby(level=list(unit)).mean().where(scores.notna().groupby(level=list(unit)).all())
-    return scores[[method for method in METHODS if method in scores.columns]]
+    return scores[[method for method in RANKED if method in scores.columns]]
 
 
 def complete_methods(scores: pd.DataFrame, *, gamma_known: bool = False) -> pd.DataFrame:
@@ -152,7 +157,7 @@ def complete_methods(scores: pd.DataFrame, *, gamma_known: bool = False) -> pd.D
     With `gamma_known`, those that need the gamma of the training loss are among them.
     """
     scores = scores.dropna(axis="columns")
-    return scores[[name for name in scores.columns if gamma_known or not METHODS[name].needs_training_gamma]]
+    return scores[[name for name in scores.columns if gamma_known or not RANKED[name].needs_training_gamma]]
 
 
 def _origin_rows(origin: str, effects: pd.DataFrame, scores: pd.DataFrame) -> list[dict]:
@@ -211,7 +216,7 @@ def _ranked(scores: pd.DataFrame, ece: pd.DataFrame) -> Iterator[tuple[str, dict
             method,
             {
                 "method": method,
-                "name": METHODS[method].label,
+                "name": RANKED[method].label,
                 "rank_mean": ranks[method],
                 "nll_mean": scores[method].mean(),
                 "ece_mean": ece[method].mean(),
@@ -237,7 +242,7 @@ def _criterion_name(effects: pd.DataFrame) -> str:
 
 
 def _left_out(group: str, scores: pd.DataFrame, ranked: pd.DataFrame) -> list[str]:
-    missing = [METHODS[method].label for method in scores.columns if method not in ranked.columns]
+    missing = [RANKED[method].label for method in scores.columns if method not in ranked.columns]
     if not missing:
         return []
     return [f"{group.capitalize()}: not ranked, since not every network has it: {', '.join(missing)}."]
@@ -248,7 +253,7 @@ def _hidden(metrics: pd.DataFrame) -> list[str]:
     fitted = set(metrics["method"])
     names = [
         method.label
-        for method in METHODS.values()
+        for method in RANKED.values()
         if method.id in fitted and not method.compared and not method.needs_training_gamma
     ]
     if not names:

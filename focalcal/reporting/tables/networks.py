@@ -1,6 +1,6 @@
 """Every calibrator against temperature scaling, network by network."""
 
-from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.calibration.catalogue import METRICS, RANKED
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import LEADING
 from focalcal.reporting.records.sources import Sources
@@ -33,7 +33,7 @@ def networks(sources: Sources) -> Table | None:
     frame = rows[[*names, "low", "high", "adjusted_p", "verdict"]]
     frame = frame.assign(
         loss_name=frame["loss"].map(loss_label),
-        method_name=frame["method"].map(lambda name: METHODS[name].label),
+        method_name=frame["method"].map(lambda name: RANKED[name].label),
         metric_name=frame["metric"].map(lambda name: METRICS[name].heading),
         criterion_name=frame["criterion"].map(lambda name: METRICS[name].name),
         _metric=frame["metric"],

@@ -4,7 +4,7 @@ from functools import partial
 
 import pandas as pd
 
-from focalcal.calibration.catalogue import METHODS, METRICS
+from focalcal.calibration.catalogue import METRICS, RANKED
 from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import LEADING
 from focalcal.reporting.records.sources import Sources
@@ -98,7 +98,7 @@ def best_method(rows: pd.DataFrame) -> str:
     headline = against_ts[against_ts["method"] == HEADLINE[0]].iloc[0]
     everywhere = against_ts[against_ts["runs"] == headline["runs"]]
     scores = {HEADLINE[1]: headline["against_value"], **everywhere.set_index("method")["value"]}
-    return min(scores, key=lambda method: (scores[method], list(METHODS).index(method)))
+    return min(scores, key=lambda method: (scores[method], list(RANKED).index(method)))
 
 
 def _row(key: tuple[str, ...], rows: pd.DataFrame, by_log_loss: pd.DataFrame) -> dict:
@@ -125,7 +125,7 @@ def _row(key: tuple[str, ...], rows: pd.DataFrame, by_log_loss: pd.DataFrame) ->
         **{name: found[name] for name in ("p_value", "adjusted_p", "wins", "ties", "losses")},
         **{name: found[name] for name in ("networks_lower", "networks_higher", "verdict")},
         "best": best,
-        "best_name": METHODS[best].label,
+        "best_name": RANKED[best].label,
     }
     for other in reversed(HEADLINE):
         known = (best, other) in effects.index

@@ -12,7 +12,7 @@ from focalcal.config.grid import build_grid
 from focalcal.config.provenance import ROOT, made_by
 from focalcal.reporting.records import collect
 from tests.project import merged_config
-from tests.unit.reporting.made_sources import compared
+from tests.unit.reporting.made_sources import both_ways, compared
 from workflow_scripts import collect as entry_point
 
 TRAINED, IMPORTED = "gauss-3/mlp/ce/seed1", "own/net/focal-3/seed5"
@@ -21,11 +21,13 @@ RECORDS = {
     "train": "runs/{}/run.json",
     "import_logits": "runs/{}/run.json",
     "calibrate": "calibration/{}/fits.json",
+    "recommend": "recommended/{}.json",
     "recover": "recovery/{}/recovery.json",
 }
 MODULES = {
     "train": ["focalcal/training/losses.py", "focalcal/training/models/mlp.py"],
     "calibrate": declaring_files(merged_config()["calibration"]["methods"]),
+    "recommend": declaring_files(merged_config()["calibration"]["methods"]),
 }
 """What the jobs of these runs load by name."""
 
@@ -55,7 +57,11 @@ class Finished:
 
     def _write_run(self, run):
         recovery = self.grid.recovery_spec(run.dataset, run.model)
-        specs = {"calibrate": self.grid.calibration_spec(run), "recover": recovery}
+        specs = {
+            "calibrate": self.grid.calibration_spec(run),
+            "recommend": self.grid.recommendation_spec(run),
+            "recover": recovery,
+        }
         if run.imported is None:
             specs["train"] = self.grid.training_spec(run)
         else:
@@ -65,6 +71,8 @@ class Finished:
             record = {"status": "ok", "data_checksum": "0", **origin}
             if rule == "train":
                 record["final"] = {"train_error": 0.25}
+            if rule == "recommend":
+                record["method"] = "ts-prior"
             write_json(self.path(PAIRS[run.path] if rule == "recover" else run.path, rule), record)
         found = compared("any", -0.03, 0.01)
         write_json(self.results / collect.diagnostics_file(run.path), {"comparisons": [found]})
@@ -127,6 +135,7 @@ def test_what_belongs_together_becomes_four_tables(finished):
         (TRAINED, "train", "training", "train"),
         (TRAINED, "calibrate", "calibration", f"results/calibration/{TRAINED}/fits.json"),
         ("gauss-3/mlp", "recover", "recovery", "results/recovery/gauss-3/mlp/recovery.json"),
+        (TRAINED, "recommend", "recommendation", f"results/recommended/{TRAINED}.json"),
         (IMPORTED, "import_logits", "import", "import_logits"),
         (IMPORTED, "calibrate", "calibration", f"results/calibration/{IMPORTED}/fits.json"),
         ("own/net", "recover", "recovery", "results/recovery/own/net/recovery.json"),
@@ -145,6 +154,29 @@ class TestStale:
         refusal = finished.refusal()
         assert f"({run}: its {noun} code differs in {file}); allowed" in refusal
         assert re.search(rf"add `--forcerun \S*{again}` to the same command", refusal)
+
+
+@pytest.mark.parametrize("recommend", [True, False])
+def test_the_recommended_method_of_each_run_is_compared_as_auto(finished, recommend):
+    finished.config = {**finished.config, "report": {**finished.config["report"], "recommend": recommend}}
+    rows = [*both_ways("any", -0.03, 0.01), compared("any", -0.02, 0.01, method="sms")]
+    rows.append(compared("any", -0.5, 0.1, criterion="ece"))
+    for run, method in ((TRAINED, "sms"), (IMPORTED, "fts")):
+        write_json(finished.results / collect.diagnostics_file(run), {"comparisons": rows})
+        finished.change(run, "recommend", lambda record, method=method: record.update(method=method))
+    arguments = ["--spec", json.dumps(finished.grid.runs_spec()), "--results", str(finished.results)]
+    entry_point.main(arguments)
+    found = read_rows(finished.results / "tables" / "comparisons.csv")
+    names = ("dataset", "against", "criterion", "value", "difference", "error", "z")
+    auto = [tuple(row[name] for name in names) for row in found if row["method"] == "auto"]
+    expected = [
+        ("gauss-3", "ts", "nll", "0.48", "-0.02", "0.01", "-2"),
+        ("own", "ts", "nll", "0.47", "-0.03", "0.01", "-3"),
+        ("own", "fts", "nll", "0.47", "0", "0", "0"),
+    ]
+    assert auto == (expected if recommend else [])
+    methods = {row["method"] for row in read_rows(finished.results / "tables" / "effects.csv")}
+    assert ("auto" in methods) is recommend
 
 
 @pytest.mark.parametrize("section", ["calibration", "recovery"])
