@@ -74,7 +74,7 @@ class Project:
 
     def run(self, *arguments):
         """Run Snakemake as a user does; return the ended process."""
-        return forks.snakemake(["--cores", "2", *arguments], self.root, timeout=900)
+        return forks.run("snakemake.cli:main", ["--cores", "2", *arguments], self.root)
 
     def snakemake(self, *arguments, expect=0):
         """Run Snakemake as a user does; return what it printed."""

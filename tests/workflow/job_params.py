@@ -1,12 +1,13 @@
 """The params of every job of a project, as its rules compute them, without building the graph of jobs."""
 
 import contextlib
-import os
+import pickle
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
-from tests.forks import FORKS
+from tests import forks
 
 TRAINS, IMPORTS = ("train", "dump_logits"), ("import_logits",)
 """Rules that make trained runs only, and imported runs only."""
@@ -14,28 +15,23 @@ TRAINS, IMPORTS = ("train", "dump_logits"), ("import_logits",)
 
 def job_params(root):
     """Return job -> its params; a job is its rule and the values of its wildcards."""
-    receiver, sender = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=_send_params, args=(root, sender))
-    process.start()
-    sender.close()
-    params = receiver.recv()
-    process.join()
-    return params
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "params"
+        done = forks.run("tests.workflow.job_params:write_params", [str(path)], root)
+        assert done.returncode == 0, done.stderr
+        return pickle.loads(path.read_bytes())  # noqa: S301  written above
 
 
-def _send_params(root, sender):
-    """Read the project's Snakefile as if a user had started Snakemake there."""
+def write_params():
+    """Read the project's Snakefile as if a user had started Snakemake there; write params to a file."""
     from snakemake.api import OutputSettings, ResourceSettings, SnakemakeApi  # noqa: PLC0415
 
-    os.chdir(root)
-    sys.path.insert(0, str(root))
-    sys.argv = ["snakemake"]
+    path, sys.argv = Path(sys.argv[1]), ["snakemake"]
     with SnakemakeApi(OutputSettings()) as api:
         workflow = api.workflow(ResourceSettings(cores=1), snakefile=Path("Snakefile"))._workflow
         runs = list(workflow.globals["GRID"])
-        sender.send(
-            {job: params for rule in workflow.rules for run in runs for job, params in _job(rule, run)}
-        )
+        found = {job: params for rule in workflow.rules for run in runs for job, params in _job(rule, run)}
+        path.write_bytes(pickle.dumps(found))
 
 
 def _job(rule, run):
