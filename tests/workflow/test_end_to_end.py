@@ -201,6 +201,6 @@ def test_snakemake_makes_its_own_report_with_captions_and_categories(finished_pr
     target = tmp_path / "report.html"
     finished_project.snakemake("--report", str(target))
     text = target.read_text("utf-8")
-    for category in ("Which calibrator?", "Which loss?", "Do the papers hold?", "My run"):
+    for category in ("Which calibrator?", "Which loss?", "Do the papers hold?", "My runs"):
         assert f'"{category}"' in text, category
     assert "Reliability on training data while training (M20 Fig. 2)" in text

@@ -146,7 +146,7 @@ def test_without_test_samples_every_number_is_cross_validated_and_says_so():
     found = made_recommendation({})["recommendation"] | {"samples": {"val": 3000, "test": 0}}
     text = summary_text(found)
     assert "Cross-validated log-loss 0.60000 → 0.50000 (95 % interval" in text
-    assert "no test samples: all numbers come from 5-fold cross-validation on the 3000 samples that" in text
+    assert "no test samples: all numbers come from 5-fold cross-validation on the 3,000 samples that" in text
     assert "held-out ECE (%)" in text
     assert "test log-loss" not in text
     none, ts, fts = found["candidates"]
@@ -165,7 +165,7 @@ def one_split(tmp_path):
 
 def test_one_labelled_split_is_enough(one_split, capsys):
     assert command.main(["recommend", str(one_split), "--methods", "ts"]) == 0
-    assert "all numbers come from 4-fold cross-validation on the 2400 samples" in capsys.readouterr().out
+    assert "all numbers come from 4-fold cross-validation on the 2,400 samples" in capsys.readouterr().out
     content = json.loads(one_split.with_suffix(".recommended.json").read_text("utf-8"))["recommendation"]
     assert content["samples"] == {"val": 2400, "test": 0}
     for candidate in content["candidates"]:

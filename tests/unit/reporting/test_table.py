@@ -106,7 +106,7 @@ def test_a_long_latex_table_continues_on_the_next_page():
     assert lines[0] == "% needs the packages booktabs and longtable"
     assert lines[1:7] == [
         r"\begin{longtable}{lll}",
-        r"\caption{} \label{tab:long} \\",
+        r"\caption{T} \label{tab:long} \\",
         r"\toprule",
         r"A & B & c \\",
         r"\endhead",
