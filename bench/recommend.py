@@ -2,8 +2,8 @@
 
 Run as `python -m bench.recommend [--quick] [--without ID ...] [FILE ...]`; `--without` leaves candidates
 out, and comes after the files. Each FILE holds logits of one network, with the
-arrays val_logits, val_labels, test_logits and test_labels, or with logits and labels, of which the first half
-is drawn from and the second half scores; without a FILE, two collections of published networks are used. For
+arrays val_logits, val_labels, test_logits and test_labels, or with logits and labels, of which one half
+is drawn from and the other half scores; without a FILE, two collections of published networks are used. For
 each number of validation samples the table has the share of draws whose recommendation is worse than the
 network as trained by more than one standard error over test samples, the mean log-loss divided by that of
 always scaling the temperature, and the largest increase over the network as trained.
@@ -18,6 +18,7 @@ import numpy as np
 from bench._table import Row, finish, parser, progress
 from focalcal.calibration.calibrators import TemperatureScaling
 from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.files.imports import in_halves
 from focalcal.calibration.files.logits_io import RunLogits, Split, from_arrays
 from focalcal.calibration.fitting.search import K24_GAMMAS
 from focalcal.calibration.recommend import ENOUGH_SAMPLES, recommend
@@ -39,11 +40,9 @@ SPEC = {
 def read(path: Path) -> RunLogits:
     """Return both splits of a file."""
     arrays = dict(np.load(path, allow_pickle=False))
-    if "val_logits" in arrays:
-        return from_arrays(arrays, path.name)
-    logits, labels = arrays["logits"].astype(np.float64), arrays["labels"].astype(np.int64)
-    half = len(labels) // 2
-    return RunLogits(Split(logits[:half], labels[:half]), Split(logits[half:], labels[half:]))
+    if "val_logits" not in arrays:
+        arrays = in_halves(arrays, path.name, swapped=False)
+    return from_arrays(arrays, path.name)
 
 
 def published() -> dict[str, RunLogits]:

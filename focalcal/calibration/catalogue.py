@@ -57,6 +57,8 @@ class Method:
     """Whether overview, ranking and figures show it; the table of all scores shows every method."""
     fixed: tuple[str, ...] = ()
     """Parameters of its fits that are given, not fitted; the others count as its complexity."""
+    fitted: int | None = None
+    """Its complexity, where it is not the number of values of the others."""
     replaces: tuple[str, ...] = ()
     """Methods with the same map and a search that costs more: a recommendation leaves them out."""
     recommendable: bool = True

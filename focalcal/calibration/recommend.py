@@ -175,7 +175,7 @@ def recommend(
     else:
         ratio = None
         chosen = choose(means, errors, sizes)
-        shares = _shares(losses, errors, sizes)
+        shares = _choice_shares(losses, errors, sizes)
     if test is not None:
         measured = _test_results(fitted, known, test, context)
     best = int(np.argmin(means))
@@ -255,8 +255,8 @@ def considered(
 def fitted_size(calibrator: Calibrator) -> int:
     """Return the number of fitted parameters of a fitted calibrator."""
     record = calibrator.to_record()
-    fixed = METHODS[record["method"]].fixed
-    return sum(np.size(value) for name, value in record["parameters"].items() if name not in fixed)
+    declared, parameters = METHODS[record["method"]], record["parameters"]
+    return declared.fitted or sum(np.size(parameters[name]) for name in parameters.keys() - declared.fixed)
 
 
 def difference_errors(losses: Array) -> Array:
@@ -333,7 +333,7 @@ def _sample_losses(calibrator: Calibrator, logits: NDArray, labels: NDArray[np.i
     return _losses(calibrator.predict_log_proba(logits), labels)
 
 
-def _shares(losses: Array, errors: Array, sizes: Sequence[int]) -> Array:
+def _choice_shares(losses: Array, errors: Array, sizes: Sequence[int]) -> Array:
     """Return the share of bootstrap resamples (m,) of the samples in which each candidate is chosen."""
     generator = np.random.default_rng(0)
     samples = losses.shape[1]

@@ -25,6 +25,7 @@ LARGEST_SLOPE = 1e-10
     criteria=("nll",),
     changes_predictions=True,
     most_classes=2,
+    fitted=2,
 )
 class PlattScaling(AffineCalibrator):
     """Platt scaling, method `platt`, for two classes: sigmoid(a m + c) of the margin m = log p1 - log p0.
@@ -52,6 +53,7 @@ class PlattScaling(AffineCalibrator):
     criteria=("nll",),
     changes_predictions=True,
     most_classes=2,
+    fitted=3,
 )
 class BetaCalibration(AffineCalibrator):
     """Beta calibration, method `beta`, for two classes: sigmoid(a log p1 - b log p0 + c), a, b >= 0.

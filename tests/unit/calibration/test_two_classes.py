@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from focalcal.calibration import saved
 from focalcal.calibration.methods.scaling import VectorScaling
 from focalcal.calibration.methods.two_classes import BetaCalibration, PlattScaling
+from focalcal.calibration.recommend import fitted_size
 from focalcal.calibration.run import why_not_applicable
 from focalcal.torch import CalibratorModule
 from tests.unit.calibration.logit_sets import SETS, noisy
@@ -92,6 +93,11 @@ def test_saved_calibrators_and_torch_modules_predict_the_same(kind, tmp_path):
     assert np.array_equal(saved.load(tmp_path / "a.json").predict_log_proba(LOGITS), expected)
     module = CalibratorModule.from_saved(calibrator)
     np.testing.assert_allclose(module(torch.tensor(LOGITS)), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("method", "size"), [(PlattScaling, 2), (BetaCalibration, 3)])
+def test_they_have_a_slope_for_the_margin_or_for_each_class_and_one_intercept(method, size):
+    assert fitted_size(method().fit(*SETS["two classes"])) == size
 
 
 def test_they_apply_to_two_classes():
