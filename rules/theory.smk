@@ -12,6 +12,7 @@ rule theory_tables:
         "results/theory/thresholds.csv",
         "results/theory/overconfidence.csv",
         "results/theory/gamma_star.csv",
+        "results/theory/chosen_gammas.csv",
     log:
         "logs/theory_tables.log",
     benchmark:

@@ -53,7 +53,7 @@ INPUTS = {
     "data": "results/data/{dataset}.npz",
     "data_records": "results/data/{dataset}.json",
     "simulation": "results/simulation/divergences.csv",
-    **{name: f"results/theory/{name}.csv" for name in ("bounds", "matching")},
+    **{name: f"results/theory/{name}.csv" for name in ("bounds", "matching", "chosen_gammas")},
     **{name: f"results/theory/{name}.csv" for name in ("linear_model", "linear_model_history")},
 }
 """Files that a product may read: all runs, or those of its dataset and model."""

@@ -25,12 +25,15 @@ SMALLEST_SCANNED_LOGIT = 1e-2
 
 
 def theoretical_temperatures(gamma: float) -> tuple[float, float]:
-    """Return K24 Prop. 3's (low, high) = (1 / (gamma+1), 1 / (gamma+1 - log(gamma+1)/2)).
+    """Return K24 Prop. 3's (low, high) = (1 / (gamma+1), 1 / (gamma+1 - log(gamma+1)/2)) for gamma >= 0.
+
+    For -1 < gamma < 0 the map lies between the same two temperatures, which change places (`certificate`,
+    Theorem C).
 
     Parameters
     ----------
     gamma : float
-        0 or more.
+        Above -1.
 
     Returns
     -------
@@ -43,8 +46,9 @@ def theoretical_temperatures(gamma: float) -> tuple[float, float]:
     >>> low, round(high, 4)
     (0.5, 0.6048)
     """
-    gamma = checked_gamma(gamma, minimum=0.0)
-    return 1.0 / (gamma + 1.0), 1.0 / (gamma + 1.0 - math.log1p(gamma) / 2.0)
+    gamma = checked_above("gamma", gamma, -1.0)
+    limit, other = 1.0 / (gamma + 1.0), 1.0 / (gamma + 1.0 - math.log1p(gamma) / 2.0)
+    return min(limit, other), max(limit, other)
 
 
 def tightest_temperatures(gamma: float, max_logit: float = 20.0) -> tuple[float, float]:

@@ -18,6 +18,15 @@ and W = 2 a1 s a(s) a(-s) - (a(s) - a(-s)) L^2. D > 0 > W for all s > 0, so H in
 decreases: H(gamma_c) >= 0 gives H > 0 below gamma_c. At gamma_c the s^3 term of G vanishes and the s^5 term
 decides near 0; above it the s^3 term is positive and the bound fails near 0.
 
+Theorem C (gamma < 0). (gamma + 1) s < logit FC(s) < (gamma + 1 - k1) s for all s > 0, gamma in (-1, 0).
+The left side is G < 0, since a increases. The right side is H < 0: the derivative above has one negative
+root, because W < 0 < D. Between it and 0, H increases to H(0) = 0; below it, H decreases, so that it is
+largest at -1. So one inequality is enough: P(s) = G(s) + kappa s > 0 at gamma = -1, with kappa = 2 a1 / (1 -
+L). Near 0 its third derivative is positive; in the tail, 1 - a(s) > e^-s / 2 - e^-2s / 3. K24's second
+temperature has log(1 + gamma) / 2 in place of k1 and is weaker, but true: the difference of the two is 0 at
+gamma = 0, and with g = -gamma its slope in g has the sign of (1 - g L)^2 - 4 a1 (1 - g), a quadratic whose
+discriminant 16 a1 (L^2 - 1/2) is negative.
+
 Every inequality is checked with ball arithmetic (Arb, through python-flint), which rounds outwards.
 """
 
@@ -60,15 +69,24 @@ THEOREM_B = (
 )
 
 
+THEOREM_C = (
+    "For every gamma in (-1, 0) and every real s > 0: (gamma + 1) s < logit FC(s) < (gamma + 1 - k1) s < "
+    "(gamma + 1 - log(gamma + 1) / 2) s (reversed for s < 0). The first is approached as s grows, the second "
+    "as s tends to 0: neither can be improved. The last is K24's Proposition 3, its temperatures exchanged."
+)
+
+
 def certificate(gammas: tuple[float, ...]) -> dict[str, Any]:
     """Return the whole certificate: Theorem A for each of `gammas`, and Theorem B, as JSON values."""
     return {
         "theorem_a_statement": THEOREM_A,
         "theorem_b_statement": THEOREM_B,
+        "theorem_c_statement": THEOREM_C,
         "notation": NOTATION,
         "arithmetic": f"Arb balls of {PRECISION_BITS} bits, python-flint {flint.__version__}",
         "theorem_a": [certify(gamma) for gamma in gammas],
         "theorem_b": certify_critical_gamma(),
+        "theorem_c": certify_negative_gammas(),
     }
 
 
@@ -89,6 +107,34 @@ def certify_critical_gamma() -> dict[str, Any]:
             "critical_gamma": gamma.str(30),
             "initial_slope_at_critical_gamma": (gamma + 1 - _initial_excess(gamma)).str(30),
             "bound_at_critical_gamma": _ranges_touching_zero(gamma, 5, "fifth"),
+            "d_positive": _d_ranges(),
+            "w_negative": _w_ranges(),
+        }
+
+
+def certify_negative_gammas() -> dict[str, Any]:
+    """Return the proof record of Theorem C, or raise ArithmeticError if a check fails."""
+    with _working_precision():
+        log2 = arb.const_log2()
+        a1 = log2 - arb(0.5)
+        kappa = 2 * a1 / (1 - log2)
+        tail_start = 4.0
+
+        def negated(u: arb_series) -> arb_series:
+            return -_log_ratio(u, arb(-1)) - kappa * u
+
+        # In the tail a(-s) > 0, and both parts of this lower bound of P grow with s.
+        start = _exact(tail_start)
+        tail = (kappa - 1) * start - log2 + (1 - 2 * (-start).exp() / 3).log()
+        _require_proved(tail > 0, "tail of P")
+        _require_proved(a1 * (log2**2 - arb(0.5)) < 0, "second temperature of K24")
+        return {
+            "kappa": kappa.str(30),
+            "p_positive_at_gamma_minus_1": [
+                _near_zero("third derivative of -P below 0; P, P', P'' vanish at 0", negated, 3),
+                _middle("P above 0", NEAR_ZERO, tail_start, lambda u: -negated(u)),
+                _tail(tail_start, "P > (kappa - 1) s - L + log(1 - 2 e^-s / 3) > 0"),
+            ],
             "d_positive": _d_ranges(),
             "w_negative": _w_ranges(),
         }

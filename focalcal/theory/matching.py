@@ -21,6 +21,9 @@ from focalcal.theory.arguments import checked_above, checked_classes
 from focalcal.theory.psi import log_psi
 
 MOST_CLASSES = 10
+"""Up to so many classes, every family of points with three levels is tried; of more, those below."""
+MOST_MATCHED = 1000
+COUNTS = (1, 2, 10)
 EXCHANGE_TOLERANCE = 1e-9
 """The exchange ends when no point is worse by more than this fraction."""
 MOST_EXCHANGES = 30
@@ -42,7 +45,7 @@ def match_temperature(gamma: float, classes: int, max_logit: float = 5.0) -> tup
     gamma : float
         Above -1.
     classes : int
-        From 2 to 10.
+        From 2 to 1,000. Above 10, the largest difference is searched among fewer points, which take seconds.
     max_logit : float
         Above 0.
 
@@ -57,7 +60,7 @@ def match_temperature(gamma: float, classes: int, max_logit: float = 5.0) -> tup
     [0.6578, 0.0349]
     """
     gamma = checked_above("gamma", gamma, -1.0)
-    classes = checked_classes(classes, maximum=MOST_CLASSES)
+    classes = checked_classes(classes, maximum=MOST_MATCHED)
     width = 2.0 * checked_above("max_logit", max_logit)
     starts = _Levels.on_grid(classes, width)
     points, target = starts.gaps, np.exp(log_psi(starts.gaps, gamma))
@@ -110,8 +113,9 @@ class _Levels:
 
     @classmethod
     def on_grid(cls, classes: int, width: float) -> "_Levels":
-        """Return every family with x on a grid that is denser near 0, and the rest at -width."""
-        counts = itertools.product(range(1, classes), repeat=2)
+        """Return families with x on a grid that is denser near 0, and the rest at -width."""
+        sizes = range(1, classes) if classes <= MOST_CLASSES else sorted({*COUNTS, classes - 1})
+        counts = itertools.product(sizes, repeat=2)
         families = np.array([(tops, middles) for tops, middles in counts if tops + middles <= classes])
         depths = width * (np.arange(1, STEPS_ALONG_FAMILY + 1) / STEPS_ALONG_FAMILY) ** 2
         family = np.repeat(families, len(depths), axis=0)

@@ -14,6 +14,7 @@ FEWEST_POINTS_ON_A_LINE = 3
 
 Gamma = Annotated[float, Gt(0), Le(100)]
 Gammas = Annotated[tuple[Gamma, ...], MinLen(1), UNIQUE]
+AnyGamma = Annotated[float, Gt(-1), Le(100)]
 GammaRanges = Annotated[tuple[tuple[NonNegative, NonNegative], ...], MinLen(1)]
 BoxHalfWidth = Annotated[float, Gt(0), Le(20)]
 
@@ -45,6 +46,14 @@ class TheorySettings(Section):
     fit_ranges: GammaRanges = ((0.0, 10.0), (0.0, 5.0), (0.0, 3.0), (1.0, 10.0))
     """Ranges (above, up to) of gamma on which 1/T is fitted by a line, with three or more matching_gammas in
     each."""
+    chosen_gammas: Annotated[tuple[AnyGamma, ...], MinLen(1), UNIQUE] = (
+        *(-0.95, -0.75, -0.5, -0.25, 0.5, 1.0, 3.0, 10.0),
+    )
+    """Values of gamma, negative ones among them, as data choose them: bounds and closest temperatures."""
+    chosen_classes: Annotated[tuple[Annotated[int, Ge(2), Le(1000)], ...], MinLen(1), UNIQUE] = (
+        *(2, 3, 4, 10, 100, 1000),
+    )
+    """Class counts for these; of more than ten they take seconds per gamma."""
     linear_model_samples: Annotated[int, Ge(40), Le(100_000)] = 500
     """Training points of the linear-model experiment (M20 App. G); it is tested on four times as many."""
     linear_model_steps: Annotated[int, Ge(1), Le(1_000_000)] = 5000

@@ -37,6 +37,7 @@ def tables(settings: TheorySettings) -> dict[str, list[Row]]:
         "thresholds": threshold_rows(settings.gammas),
         "overconfidence": overconfidence_rows(),
         "gamma_star": gamma_star_rows(),
+        "chosen_gammas": chosen_rows(settings),
     }
 
 
@@ -152,6 +153,24 @@ def gamma_star_rows() -> list[Row]:
         gamma = gamma_star(percent / 100.0)
         back = underconfidence_threshold(gamma) if gamma > 0 else 0.5
         rows.append({"p0": percent / 100.0, "gamma_star": gamma, "p0_back": back})
+    return rows
+
+
+def chosen_rows(settings: TheorySettings) -> list[Row]:
+    """Return one row per class count and gamma: the closest temperature, and the bounds of two classes."""
+    rows = []
+    for classes, gamma in itertools.product(settings.chosen_classes, settings.chosen_gammas):
+        temperature, max_error = match_temperature(gamma, classes, settings.matching_max_logit)
+        rows.append(
+            {
+                "classes": classes,
+                "gamma": float(gamma),
+                "temperature": temperature,
+                "max_error": max_error,
+                **_low_high("theory", theoretical_temperatures(gamma)),
+                **_low_high("line", tightest_temperatures(gamma, math.inf)),
+            }
+        )
     return rows
 
 

@@ -26,7 +26,7 @@ MARGIN = 1.15
     "FTS over TS on test data; below 0, FTS is better.",
     unfolded=True,
 )
-def gamma_predicted(frame: pd.DataFrame) -> Figure:
+def two_temperatures(frame: pd.DataFrame) -> Figure:
     """Return gamma by the ratio of temperatures, and the gain of FTS by that of two temperatures."""
     drawn, (left, right) = panels(2, height=3.4)
     datasets = sorted(set(frame["dataset"]), key=natural_order)

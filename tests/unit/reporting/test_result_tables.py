@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from focalcal.calibration.catalogue import METRICS
-from focalcal.reporting.figures import style
-from focalcal.reporting.figures.two_temperatures import gamma_predicted
+from focalcal.reporting.figures import style, two_temperatures
 from focalcal.reporting.records.measurements import COLUMNS
 from focalcal.reporting.tables import best_losses
 from tests.unit.reporting.made_sources import (
@@ -238,7 +237,7 @@ class TestTwoTemperatures:
 
     def test_the_figure_draws_every_network_and_the_signs(self, table):
         with style.house_style():
-            drawn = gamma_predicted(table.frame)
+            drawn = two_temperatures.two_temperatures(table.frame)
             write_figure_to_memory(drawn)
         left, right = drawn.axes
         points = left.lines[0]

@@ -25,6 +25,16 @@ def matching_table():
     return table.assign(temperature=1 / (table["gamma"] + 1), inverse_temperature=table["gamma"] + 1)
 
 
+def chosen_table():
+    """Return temperatures 1 / (gamma + 1) for negative and positive gammas."""
+    rows = [
+        {"classes": classes, "gamma": gamma, "temperature": 1 / (gamma + 1), "max_error": 0.01}
+        for classes, gamma in itertools.product((2, 1000), (-0.5, 3.0))
+    ]
+    table = pd.DataFrame(rows)
+    return table.assign(line_low=0.9 * table["temperature"], line_high=1.1 * table["temperature"])
+
+
 def linear_model_tables():
     keys = list(itertools.product((0.1, 0.5), (0, 1), ("ce", "focal-1")))
     models = [(*key, 2.0 - (key[2] == "focal-1"), 0.1) for key in keys]
@@ -47,6 +57,7 @@ def tables():
     model, history = linear_model_tables()
     return {
         "bounds": pd.DataFrame(bounds),
+        "chosen_gammas": chosen_table(),
         "matching": matching_table(),
         "linear_model": model,
         "linear_model_history": history,
@@ -78,3 +89,26 @@ def test_arrows_have_the_colours_of_the_calibrators(tables, tmp_path):
     panels = theory_simplex.k24_fig5(Sources(tmp_path, {}, cache=tables)).axes
     found = [to_hex(panel.collections[-1].get_facecolor()[0]).upper() for panel in panels]
     assert found == [method_style(method).color for method in ("fts", "fts", "ts", "ts")]
+
+
+def test_the_closest_temperatures_of_chosen_gammas(tables, tmp_path):
+    (product,) = [product for product in THEORY if product.name == "chosen_gammas"]
+    with house_style():
+        left, right = product.build(Sources(tmp_path, {}, cache=tables).of(product)).axes
+    assert [line.get_label() for line in left.lines] == ["2 classes", "1,000 classes"]
+    assert list(left.lines[0].get_xdata()) == pytest.approx([0.5, 4])
+    assert list(left.lines[0].get_ydata()) == pytest.approx([0.5, 4])
+    assert list(right.lines[1].get_ydata()) == [1, 1]
+
+
+def test_two_slopes_are_those_of_the_limit_and_errors_keep_their_bounds(tmp_path):
+    (product,) = [product for product in THEORY if product.name == "two_slopes"]
+    with house_style():
+        left, right = product.build(Sources(tmp_path, {}).of(product)).axes
+    *lines, identity = left.lines
+    assert np.array_equal(identity.get_xdata(), identity.get_ydata())
+    for after, limit, gamma in zip(lines[::2], lines[1::2], (-0.95, -0.5, 1, 3), strict=True):
+        assert np.diff(limit.get_ydata()[-2:]) == pytest.approx(np.diff(limit.get_xdata()[-2:]) * (1 + gamma))
+        assert after.get_ydata()[-1] == pytest.approx(limit.get_ydata()[-1], abs=0.03)
+    for error, bound in zip(right.lines[::2], right.lines[1::2], strict=True):
+        assert (error.get_ydata() <= bound.get_ydata() + 1e-12).all()

@@ -94,6 +94,29 @@ def test_theory_contains_the_exact_interval():
         assert low <= tight_low < tight_high < high
 
 
+@pytest.mark.parametrize("gamma", [-0.95, -0.7, -0.5, -0.1])
+def test_for_negative_gamma_the_temperatures_of_the_proposition_change_places(gamma):
+    low, high = theoretical_temperatures(gamma)
+    assert high == 1 / (gamma + 1)
+    assert low == pytest.approx(1 / (gamma + 1 - math.log(gamma + 1) / 2), rel=1e-15)
+    tight_low, tight_high = tightest_temperatures(gamma, math.inf)
+    assert low < tight_low
+    assert tight_high == high
+    # the sharp one is the slope at 0, and exact arithmetic finds the slope between the two
+    assert 1 / tight_low == pytest.approx(initial_slope(gamma), rel=1e-15)
+    with mp.workdps(40):
+        for s in (1e-3, 0.1, 1.0, 5.0, 30.0):
+            assert 1 / tight_high < exact_slope(mp.mpf(s), mp.mpf(gamma)) < 1 / tight_low
+
+
+def test_certificate_of_negative_gammas():
+    record = proof.certify_negative_gammas()
+    ranges = record["p_positive_at_gamma_minus_1"]
+    assert (ranges[0]["from"], ranges[-1]["to"]) == (0.0, None)
+    assert all(a["to"] == b["from"] for a, b in itertools.pairwise(ranges))
+    assert float(record["kappa"].strip("[]").split()[0]) == pytest.approx(initial_slope(-1.0), rel=1e-15)
+
+
 def test_critical_gamma_to_six_digits():
     # the coefficient of s^3 in log f vanishes there
     with mp.workdps(40):
@@ -126,8 +149,8 @@ def test_bad_gamma(gamma):
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match=r"^gamma must be at least 0, got -0\.5"):
-        theoretical_temperatures(-0.5)
+    with pytest.raises(ValueError, match=r"^gamma must be above -1, got -1\.0"):
+        theoretical_temperatures(-1)
     with pytest.raises(ValueError, match=r"^max_logit must be above 0, got 0\.0"):
         tightest_temperatures(1.0, 0)
     with pytest.raises(ValueError, match=r"^max_logit must be one finite number, got nan"):

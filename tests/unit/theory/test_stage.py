@@ -23,6 +23,8 @@ SMALL = json.dumps(
         "matching_gammas": [1.0, 2.0, 3.0],
         "sensitivity_gammas": [1.0],
         "sensitivity_max_logits": [],
+        "chosen_gammas": [-0.5, 2.0],
+        "chosen_classes": [2],
         "linear_model_samples": 40,
         "linear_model_steps": 5,
         "linear_model_seeds": [0],
@@ -89,6 +91,7 @@ def test_entry_points_write_what_they_say(stage):
     assert records["bounds"]["critical_gamma"] == pytest.approx(5.63538, abs=1e-6)
     assert records["certificate"]["theorem_a"][0]["gamma"] == 1.0
     assert len(tables["matching"]) == 3
+    assert [row["gamma"] for row in tables["chosen_gammas"]] == ["-0.5", "2.0"]
     assert {row["loss"] for row in tables["linear_model"]} == {"ce", "focal-1"}
     assert all(tables.values())
 
