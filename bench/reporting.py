@@ -1,6 +1,6 @@
 """Time of the report of 3,000 runs, against 60 s from their metrics to the page; its size against 25 MB.
 
-The runs are made up: only their number and layout matter. Figures are drawn by jobs of their own, one per
+The runs are made up: only their number and layout matter. Figures are drawn by separate jobs, one per
 dataset and model, and timed apart. CPU time is shown beside wall time, which a busy machine stretches.
 """
 

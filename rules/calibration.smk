@@ -42,7 +42,7 @@ rule calibrate_all:
 rule validation_sizes:
     """Scores of calibrators that are fitted by log-loss to few validation samples, with what intervals need.
 
-    The other rule that fits and predicts: a job of its own, since it costs more than all else of a run, few
+    The other rule that fits and predicts: a separate job, since it costs more than all else of a run, few
     configurations ask for it, and another size should not calibrate again.
     """
     input:

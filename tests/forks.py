@@ -45,7 +45,7 @@ def _server():
 
 
 def _next_request():
-    """Return one request, in a fork of its own; answer the exit codes of earlier ones."""
+    """Return one request, in its own fork; answer the exit codes of earlier ones."""
     while line := sys.stdin.readline():
         fork = os.fork()
         if fork == 0:

@@ -144,7 +144,7 @@ METHODS = BUILT_IN_METHODS | {
     for name in extension_names("calibrators")
     if name not in BUILT_IN_METHODS
 }
-"""Every calibrator by its id; then the user's own, which are fitted by criteria of their own."""
+"""Every calibrator by its id; then the user's own, which choose how they are fitted."""
 AUTO = "auto"
 """Each run's recommended calibrator: its scores are those of another method."""
 RANKED = METHODS | {

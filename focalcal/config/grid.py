@@ -86,7 +86,7 @@ class Grid:
         sources = RecoverySection(**config["recovery"]).human_labels
         self.human_labels = {name: source for name, source in sources.items() if name in used}
         """Where the human labels of the datasets in use come from."""
-        # Four wildcards together identify a run and each has a constraint of its own, so that of the dataset
+        # Four wildcards together identify a run and each has its own constraint, so that of the dataset
         # looks ahead at the whole run in rules that make imported or trained runs only.
         imported = _alternatives(self.imported_paths)
         self.imported_constraint = f"(?={imported}/){self.constraint('dataset')}"

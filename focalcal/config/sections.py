@@ -65,7 +65,7 @@ MOST_SAMPLES = 10_000_000
 EvaluatedCount = Annotated[int, Ge(FEWEST_SAMPLES["val"]), Le(MOST_SAMPLES)]
 
 LEFT_OUT: Any = None
-"""Default of a key that has no default of its own here: what leaving it out means depends on other keys."""
+"""Default of a key that has no default here: what leaving it out means depends on other keys."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class DatasetSettings(Section):
     """The settings of one dataset; those left out keep the defaults of focalcal/data/registry/NAME.toml."""
 
     base: Annotated[str, MinLen(1)] = LEFT_OUT
-    """A built-in dataset that this one is a variant of, with parameters of its own, such as another number of
+    """A built-in dataset that this one is a variant of, with its own parameters, such as another number of
     training samples. The variant's name must not be that of another dataset."""
     sizes: SplitSizes = LEFT_OUT
     seed: Seed = LEFT_OUT

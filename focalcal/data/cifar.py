@@ -97,7 +97,7 @@ def _reconstruct(_kind: None, shape: tuple[int, ...], typecode: Any) -> np.ndarr
     return np.ndarray(shape, typecode)
 
 
-# The class of arrays cannot be called: with a buffer of its own choice, a pickle could forge object pointers.
+# The class of arrays cannot be called: with a buffer that it chooses, a pickle could forge object pointers.
 _ALLOWED = {
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy._core.multiarray", "_reconstruct"): _reconstruct,

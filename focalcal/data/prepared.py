@@ -63,7 +63,7 @@ class PreparedData:
     vectors: np.ndarray | None = None
     """float32 (V, d), the initial vector of each word; that of word 0 is zero."""
     split_sizes: np.ndarray | None = None
-    """int64 (3,), if each seed has a stratified split of its own: the sizes of train, val and test. The index
+    """int64 (3,), if each seed has its own stratified split: the sizes of train, val and test. The index
     arrays, mean and std are then those of seed 0. None if all seeds share one split."""
 
     @property

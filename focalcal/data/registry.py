@@ -2,7 +2,7 @@
 
 There is one TOML file per dataset in the folder `registry/`. A user's own dataset needs none: it is described
 in the config (`folder`, `npz`, `texts`) or by a Python file `extensions/datasets/NAME.py`. With `base` the
-config gives a built-in dataset a second name, under which it has parameters of its own: `gauss-3-500: {base:
+config gives a built-in dataset a second name, under which it has its own parameters: `gauss-3-500: {base:
 gauss-3, sizes: ...}`.
 """
 
@@ -159,7 +159,7 @@ def _folders(where: str, top: Path) -> list[str]:
         ) from None
     for path in folders:
         printable = os.fsencode(path).decode("utf-8", "backslashreplace")
-        # Snakemake could not write it down.
+        # Snakemake cannot store such a path.
         if printable != path:
             raise UserError(f"{where}: the name of '{printable}' is not UTF-8; rename it")
         if not set("{}<>").isdisjoint(path):

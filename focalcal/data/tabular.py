@@ -1,7 +1,7 @@
 """Small tables of numbers and categories, one row per sample and its class last, in the prepared form.
 
 A registry entry of kind `table` names the `collection` that has its file: scikit-learn, which is installed,
-or an entry of `registry/collections/`, which is fetched. Each seed has a stratified split of its own.
+or an entry of `registry/collections/`, which is fetched. Each seed has its own stratified split.
 """
 
 import csv

@@ -82,7 +82,7 @@ class Trainer:
         self.steps_per_epoch = math.ceil(len(train) / self.recipe.batch_size)
         self.model = initial_model(spec, data, device)
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        # Word vectors, whose gradients are sparse, have a learning rate of their own.
+        # Word vectors, whose gradients are sparse, have their own learning rate.
         self.word_vectors = [parameter for parameter in trained if parameter is word_vectors(self.model)]
         self.parameters = [parameter for parameter in trained if parameter is not word_vectors(self.model)]
         self.optimizer = make_optimizer(self.parameters, self.recipe)

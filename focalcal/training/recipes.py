@@ -26,7 +26,7 @@ class AdaFocalSettings(Section):
     """Constants of AdaFocal (Ghosh et al. 2022), as K24 used them."""
 
     bins: Annotated[int, Ge(1), Le(1000)] = 15
-    """Number of equal-mass confidence bins, each with a gamma of its own."""
+    """Number of equal-mass confidence bins, each with its own gamma."""
     rate: NonNegative = 1.0
     """Lambda: how fast a gamma follows its bin's gap between confidence and accuracy."""
     start: float = 1.0

@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```(\w+)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILES = {name: text for _, name, text in BLOCK.findall((ROOT / "docs" / "extend.md").read_text("utf-8"))}
 CONFIG = ("--configfile", "own.yaml")
 CALIBRATOR = '''
-"""Method `halved`: a calibrator with a parameter of its own."""
+"""Method `halved`: a calibrator with its own parameter."""
 
 from focalcal.calibration.calibrators import Calibrator
 from focalcal.calibration.catalogue import calibrator

@@ -52,7 +52,7 @@ rule mine:
 
 @pytest.fixture
 def host(elsewhere, monkeypatch):
-    """A workflow that uses the copy as a module, in an environment that has it, with a program of its own."""
+    """A workflow that uses the copy as a module, in an environment that has it, with its own program."""
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONPATH", str(elsewhere.root.parent / "sources"))
     (elsewhere.root / "Snakefile").write_text(MODULE)

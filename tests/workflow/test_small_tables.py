@@ -1,4 +1,4 @@
-"""A table with a split of its own for each seed, through the workflow."""
+"""A table with its own split for each seed, through the workflow."""
 
 import re
 

@@ -2,7 +2,7 @@
 
 Compiled code could do anything, so it is kept only where nobody else can write. numba looks for changes only
 in the file of the function that it compiles, and may mix up entries that are written at the same time: so
-each state of the sources, packages and processor has a folder of its own, and each kernel one signature.
+each state of the sources, packages and processor has its own folder, and each kernel one signature.
 """
 
 import contextlib

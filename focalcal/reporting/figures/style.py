@@ -1,7 +1,7 @@
 """What all result figures share: size, colours and markers of losses and calibrators, panels, files.
 
 Colours are Okabe and Ito's, which colour-blind readers can tell apart; every colour comes with a marker or a
-line style of its own, so that none carries meaning alone.
+its own line style, so that none carries meaning alone.
 """
 
 import math

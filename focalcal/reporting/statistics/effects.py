@@ -10,7 +10,7 @@ first calibrator is better. One rule leads from there to a verdict:
   dataset share its test samples, so their errors count as fully correlated, which is the worst case. Five
   datasets or more share no samples: then the dataset is the unit, and the error is that of Student's t over
   datasets.
-- *Multiplicity*. FTS against TS is a question of its own; all other calibrators share a second one. The
+- *Multiplicity*. FTS against TS is one question; all other calibrators share a second one. The
   allowed error rate, 1 - confidence, is divided equally among the calibrators of a question, then among the
   families of losses, then among the networks of a family (Bonferroni). The same networks have the same share
   in every group.

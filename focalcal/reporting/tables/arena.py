@@ -26,7 +26,7 @@ MOST_NAMED = 4
 DATASET_NOTES = (
     (
         "The score of a dataset is the mean over its models and the losses of the family of the mean over "
-        "seeds; where each seed has a split of its own, the mean over splits. Rank 1 is the lowest log-loss."
+        "seeds; where each seed has its own split, the mean over splits. Rank 1 is the lowest log-loss."
     ),
     "Lowest on: datasets on which no other calibrator has a lower log-loss; ties count for each.",
     "Ψ, which needs the gamma of the training loss, is ranked where that is known and not 0.",

@@ -22,7 +22,7 @@ def test_polynomials_are_added_to_what_is_there(count, gammas):
 @pytest.mark.parametrize("count", [0, 1, 3, 5])
 @pytest.mark.parametrize("gammas", [(2.0,), (0.5, 1.0, 2.0, 3.0, 5.0), (0.5, 100.0)])
 def test_focal_sums_are_those_of_the_focal_factor(count, gammas):
-    """Up to the last drop that matters; here every drop is in a segment of its own."""
+    """Up to the last drop that matters; here every drop is in its own segment."""
     table = focal_table(gammas)
     drops, weights = np.array([0.0, 0.3, 1.0, 4.0, 20.0]), np.array([1.0, 0.5, 0.25, 2.0, 3.0])
     last = drops[count - 1] if count else -1.0

@@ -74,7 +74,7 @@ def takers():
 def test_no_public_function_takes_a_bad_matrix(kind):
     values, message = BAD_MATRICES[kind]
     for name, take in takers():
-        # Imported files have a gate of their own, whose messages name the repair in files.
+        # Imported files have their own gate, whose messages name the repair in files.
         expected = message if name != "val_logits" or "masked" in kind else ""
         with pytest.raises(ValueError, match=f"{name}.*{expected}") as refused:
             take(values)

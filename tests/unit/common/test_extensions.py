@@ -23,7 +23,7 @@ GOOD = {
 
 @pytest.fixture
 def write(tmp_path):
-    """Return a function that writes an extension below a folder of its own."""
+    """Return a function that writes an extension below its own folder."""
 
     def written(kind, name, text):
         path = tmp_path / "extensions" / kind / f"{name}.py"

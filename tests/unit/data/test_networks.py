@@ -44,7 +44,7 @@ def made_network(server, contents, **changes):
 
 @pytest.fixture
 def _halves(server, tmp_path, monkeypatch):
-    """A collection of one network without validation samples, in a folder of its own."""
+    """A collection of one network without validation samples, in its own folder."""
     network = made_network(server, {"pair.p": pickle.dumps((LOGITS, LABELS), 4)})
     (file,) = network.files
     (tmp_path / "mine.toml").write_text(

@@ -15,7 +15,7 @@ GAMMAS = (0.5, 1.0, 2.0, 3.0, 10.0)
 
 
 def matching_table():
-    """Return temperatures 1 / (gamma + 1), so that 1/T is a line; K24's box has a gamma of its own."""
+    """Return temperatures 1 / (gamma + 1), so that 1/T is a line; K24's box has its own gamma."""
     rows = [
         {"classes": classes, "max_logit": box, "gamma": gamma, "max_error": gamma * classes / 1000}
         for classes, box, gamma in itertools.product((2, 3, 4), (2.0, 5.0), GAMMAS)

@@ -9,7 +9,7 @@ from tests.project import ROOT
 
 DOCUMENTED = {"basedir", "current_basedir"}
 REPLACEMENTS = {
-    "overwrite_configfiles": "a title of its own, report.title, in every overlay: drop titles.fill_in",
+    "overwrite_configfiles": "its own title, report.title, in every overlay: drop titles.fill_in",
     "is_main_process": "reading the user's logits in every job of a cluster: drop read_own_files",
 }
 """The third is where Snakemake keeps its records (`copied_results.RECORDS`): without it, a folder that was
