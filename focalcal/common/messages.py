@@ -10,6 +10,7 @@ from focalcal.common.errors import UserError
 
 PLUMBING = True
 MAXIMUM_VALUE_CHARACTERS = 80
+MAXIMUM_FOREIGN_CHARACTERS = 500
 
 
 @contextlib.contextmanager
@@ -33,6 +34,11 @@ def check_file(key: str, path: str) -> None:
             f"{key} is {shown(path)}, which is not a file; "
             f"allowed: an existing file, relative to {str(Path.cwd())!r} or absolute"
         )
+
+
+def printable(text: str) -> str:
+    """Return text of another machine without what a terminal would take for commands, shortened."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:MAXIMUM_FOREIGN_CHARACTERS])
 
 
 def shown(value: object) -> str:

@@ -1,15 +1,19 @@
 """Download of one file over HTTP: resumed, retried, abandoned if too slow, verified before it is renamed."""
 
 import http.client
+import io
 import logging
 import os
 import socket
 import ssl
+import stat
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial as with_arguments
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from focalcal.common.checksums import checksum
 from focalcal.data.errors import SourceError, TooSlowError
@@ -24,6 +28,9 @@ _RANGE_NOT_SATISFIABLE = 416
 _PARTIAL_CONTENT = 206
 # Limit for files of unknown size, so that an endless response cannot fill the disk.
 _LARGEST_UNKNOWN_BYTES = 1 << 30
+_LEAST_RATE = 1000.0
+_LARGEST_HEAD = 1 << 20
+"""Bytes that all headers and redirects together may have."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +48,24 @@ class DownloadPolicy:
 
     timeout: float = 30.0
     """Seconds without a byte before a connection counts as broken."""
+    longest_head: float = 60.0
+    """Seconds that all headers and redirects together may take."""
     attempts: int = 4
     """Consecutive attempts without new bytes before a source is abandoned."""
     first_pause: float = 1.0
     """Seconds before the first retry; doubled for each further one."""
     longest_pause: float = 30.0
     slowest_rate: float = 200e3
-    """Bytes per second below which other sources are tried first; 0 accepts any speed."""
+    """Bytes per second below which other sources are tried first."""
     slow_after: float = 20.0
     """Seconds before the rate is checked."""
 
+    def patient(self) -> "DownloadPolicy":
+        """Return this policy for a source without alternatives: only one that hardly sends is abandoned."""
+        return replace(self, slowest_rate=min(self.slowest_rate, _LEAST_RATE))
 
-class _TemporaryError(Exception):
+
+class _TemporaryError(SourceError):
     """A failure that another attempt may overcome."""
 
 
@@ -96,6 +109,9 @@ def _collect(url: str, partial: Path, expected: ExpectedFile, policy: DownloadPo
     """Complete `partial` over as many connections as needed; return whether any was a resumption."""
     failures = 0
     resumed = False
+    if os.path.lexists(partial):
+        with _own_file(partial, os.O_RDONLY, "rb"):
+            pass
     furthest = _bytes_on_disk(partial)
     while expected.size is None or _bytes_on_disk(partial) < expected.size:
         resumed = resumed or _bytes_on_disk(partial) > 0
@@ -118,12 +134,15 @@ def _collect(url: str, partial: Path, expected: ExpectedFile, policy: DownloadPo
 def _transfer(url: str, partial: Path, expected: ExpectedFile, policy: DownloadPolicy) -> None:
     """Append the bytes of one connection to `partial`; raise _TemporaryError if it is incomplete."""
     offset = _bytes_on_disk(partial)
-    with _open(url, offset, partial, policy.timeout) as response:
+    with _open(url, offset, partial, policy) as response:
         offset, total = _plan(response, offset, expected)
         limit = total if total is not None else _LARGEST_UNKNOWN_BYTES
         started, position = time.monotonic(), offset
-        mode = "ab" if offset else "wb"
-        with partial.open(mode) as file, transfer_progress(expected.name, offset, total) as show:
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if offset else os.O_TRUNC)
+        with (
+            _own_file(partial, flags, "ab" if offset else "wb") as file,
+            transfer_progress(expected.name, offset, total) as show,
+        ):
             while chunk := _read_chunk(response):
                 file.write(chunk)
                 position += len(chunk)
@@ -137,11 +156,103 @@ def _transfer(url: str, partial: Path, expected: ExpectedFile, policy: DownloadP
         raise _TemporaryError(f"the connection closed after {position} of {total} bytes")
 
 
+def _own_file(path: Path, flags: int, mode: str) -> BinaryIO:
+    """Return an open file; raise SourceError for what another user of a shared cache may have planted.
+
+    Through a link, bytes would go to, or come from, a file elsewhere.
+    """
+    refused = f"{path} is a link or another user's file; delete it, or choose another cache"
+    # What is truncated is looked at first.
+    first = flags & ~os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, first, 0o666)
+    except OSError as error:
+        raise SourceError(f"{refused} ({error.strerror})") from None
+    file = os.fdopen(descriptor, mode)
+    status = os.fstat(descriptor)
+    own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+    if not (stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and own):
+        file.close()
+        raise SourceError(refused)
+    if flags & os.O_TRUNC:
+        file.truncate(0)
+    return file
+
+
+class _Head:
+    """What a server may send, and how long it may take, before the content: one limit for all redirects."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = time.monotonic() + seconds
+        self.bytes = _LARGEST_HEAD
+        self.over = False
+
+
+class _BoundedInput(io.RawIOBase):
+    """The bytes of a connection, of which the head is bounded."""
+
+    def __init__(self, raw: io.RawIOBase, connection: socket.socket, head: _Head) -> None:
+        self._raw, self._socket, self._head = raw, connection, head
+        self._timeout = connection.gettimeout()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        if self._head.over:
+            return self._raw.readinto(buffer)
+        left = self._head.end - time.monotonic()
+        if left <= 0 or self._head.bytes <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left if self._timeout is None else min(left, self._timeout))
+        count = self._raw.readinto(buffer)
+        self._socket.settimeout(self._timeout)
+        self._head.bytes -= count or 0
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    """A response with a bounded head."""
+
+    def __init__(self, head: _Head, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self.fp = io.BufferedReader(_BoundedInput(self.fp.detach(), sock, head))
+
+
+class _Bounded(urllib.request.AbstractHTTPHandler):
+    """Opens connections whose responses have a bounded head."""
+
+    def __init__(self, head: _Head) -> None:
+        super().__init__()
+        self.head = head
+
+    def do_open(self, http_class: Any, req: urllib.request.Request, **options: Any) -> Any:
+        def connection(*places: Any, **more: Any) -> http.client.HTTPConnection:
+            made = http_class(*places, **more)
+            made.response_class = with_arguments(_Response, self.head)
+            return made
+
+        return super().do_open(connection, req, **options)
+
+
+class _BoundedHttp(_Bounded, urllib.request.HTTPHandler):
+    pass
+
+
+class _BoundedHttps(_Bounded, urllib.request.HTTPSHandler):
+    pass
+
+
 class _HttpRedirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects to http addresses only; urllib would follow one to ftp, too."""
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):
         _check_scheme(newurl)
+        fp.close()  # urllib would read the content, whatever its length
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -150,7 +261,7 @@ def _check_scheme(url: str) -> None:
         raise SourceError(f"not an http address: {url}")
 
 
-def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.HTTPResponse:
+def _open(url: str, offset: int, partial: Path, policy: DownloadPolicy) -> http.client.HTTPResponse:
     """Return the response from byte `offset` on; delete `partial` if the server cannot resume."""
     _check_scheme(url)
     # Compression would change the meaning of sizes and byte ranges.
@@ -158,8 +269,10 @@ def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.H
     if offset:
         headers["Range"] = f"bytes={offset}-"
     request = urllib.request.Request(url, headers=headers)  # noqa: S310  the scheme was checked above
+    head = _Head(policy.longest_head)
+    opener = urllib.request.build_opener(_HttpRedirects, _BoundedHttp(head), _BoundedHttps(head))
     try:
-        return urllib.request.build_opener(_HttpRedirects).open(request, timeout=timeout)
+        response = opener.open(request, timeout=policy.timeout)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == _RANGE_NOT_SATISFIABLE:
@@ -171,6 +284,8 @@ def _open(url: str, offset: int, partial: Path, timeout: float) -> http.client.H
         raise _connection_error(error) from None
     except ValueError as error:
         raise SourceError(f"redirected to an address that cannot be read: {error}") from None
+    head.over = True
+    return response
 
 
 def _plan(response: http.client.HTTPResponse, offset: int, expected: ExpectedFile) -> tuple[int, int | None]:

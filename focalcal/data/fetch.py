@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -100,8 +100,8 @@ def _fetch(name: str, entry: Mapping[str, Any], folder: Path, policy: DownloadPo
         except SourceError as error:
             _LOG.warning("%s: %s: %s", name, label, error)
             reasons[label] = str(error)
-            if isinstance(error, TooSlowError):
-                waiting.append((source, label, replace(policy, slowest_rate=0)))
+            if isinstance(error, TooSlowError) and chosen_policy is policy:
+                waiting.append((source, label, policy.patient()))
         else:
             return label
     (folder / _SERVED_BY).unlink()

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,7 +34,7 @@ def obtain_human_labels(
     for base in wanted["bases"]:
         url = base + wanted["name"]
         try:
-            download(url, target, ExpectedFile(wanted["name"]), replace(policy, slowest_rate=0))
+            download(url, target, ExpectedFile(wanted["name"]), policy.patient())
             _LOG.info("%s: human labels served by %s", name, url)
             return read(target)
         except (SourceError, UserError) as error:

@@ -1,6 +1,12 @@
+import contextlib
 import errno
 import logging
+import os
+import socket
+import threading
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +148,113 @@ def test_a_full_disk_is_not_blamed_on_the_source(server, quick, target, monkeypa
     monkeypatch.setattr(module, "transfer_progress", full_disk)
     with pytest.raises(OSError, match="No space left"):
         download(server.base + "file.bin", target, EXPECTED, quick)
+
+
+@contextlib.contextmanager
+def talker(talk):
+    """Serve one connection after another on 127.0.0.1 by `talk(connection)`; yield the address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, contextlib.suppress(OSError):
+                        connection.recv(4096)
+                        talk(connection)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+def drip(connection):
+    for _ in range(600):
+        connection.sendall(b"H")
+        time.sleep(0.02)
+
+
+def continue_for_ever(connection):
+    while True:
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+
+
+def long_redirect(connection):
+    connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 99999999999\r\n\r\n")
+    while True:
+        connection.sendall(b"x" * 100_000)
+
+
+def many_redirects(connection):
+    time.sleep(0.1)
+    place = time.monotonic_ns()
+    connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /%d\r\nContent-Length: 0\r\n\r\n" % place)
+
+
+@pytest.mark.parametrize("talk", [drip, continue_for_ever, long_redirect, many_redirects])
+def test_headers_and_redirects_are_bounded_in_time_and_size(quick, target, monkeypatch, talk):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    begin = time.monotonic()
+    with talker(talk) as address, pytest.raises(SourceError, match=r"timed out|redirect"):
+        download(address + "file.bin", target, EXPECTED, replace(quick, longest_head=0.3, attempts=1))
+    assert time.monotonic() - begin < 5
+
+
+def test_a_trickle_of_content_is_abandoned_by_the_most_patient(server, quick, target):
+    server.add("file.bin", CONTENT, pause=0.2)
+    patient = replace(quick, slow_after=0.1).patient()
+    with pytest.raises(SourceError, match=r"only .* kB/s"):
+        download(server.base + "file.bin", target, EXPECTED, replace(patient, slowest_rate=1e5))
+    assert patient.slowest_rate == 1000
+
+
+def test_what_a_server_says_cannot_command_a_terminal(quick, target, monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+    def talk(connection):
+        connection.sendall(b"HTTP/1.1 404 \x1b]0;owned\x07\x1b[2J" + b"x" * 5000 + b"\r\n\r\n")
+
+    with talker(talk) as address, pytest.raises(SourceError, match=r"HTTP 404 \?\]0;owned\?") as refused:
+        download(address + "file.bin", target, EXPECTED, quick)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 600
+
+
+def plant_link(partial, elsewhere):
+    partial.symlink_to(elsewhere)
+
+
+def plant_hard_link(partial, elsewhere):
+    os.link(elsewhere, partial)
+
+
+def plant_as_another_user(partial, _elsewhere):
+    """Another user of the cache writes the beginning of a file; as root, really another one."""
+    if os.geteuid() == 0:
+        child = os.fork()
+        if child == 0:
+            os.chdir(partial.parent)  # the folders above are root's own
+            os.setuid(12345)
+            Path(partial.name).write_bytes(CONTENT[:100])
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    else:
+        partial.write_bytes(CONTENT[:100])
+
+
+@pytest.mark.parametrize("plant", [plant_link, plant_hard_link, plant_as_another_user])
+def test_what_others_planted_in_a_shared_cache_is_neither_written_nor_taken(
+    server, quick, tmp_path, monkeypatch, plant
+):
+    server.add("file.bin", CONTENT)
+    elsewhere, cache = tmp_path / "mine.txt", tmp_path / "cache"
+    elsewhere.write_bytes(b"my own")
+    cache.mkdir()
+    cache.chmod(0o777)
+    plant(partial_of(cache / "file.bin"), elsewhere)
+    if os.geteuid() != 0 and plant is plant_as_another_user:
+        own = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    with pytest.raises(SourceError, match=r"file\.bin\.partial is a link or another user's file; delete it"):
+        download(server.base + "file.bin", cache / "file.bin", EXPECTED, quick)
+    assert elsewhere.read_bytes() == b"my own"
+    assert not (cache / "file.bin").exists()
