@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from focalcal.common.constraints import UNIQUE, NonNegative, Positive, Section, Seed
+from focalcal.common.constraints import UNIQUE, NonNegative, Section, Seed
 from focalcal.common.errors import UserError
 
 FEWEST_POINTS_ON_A_LINE = 3
 """Matching temperatures that a fitted line takes at least: with two it would have no residual."""
 
-Gamma = Annotated[float, Gt(0), Le(100)]
+Gamma = Annotated[float, Ge(0.001), Le(100)]
 Gammas = Annotated[tuple[Gamma, ...], MinLen(1), UNIQUE]
 AnyGamma = Annotated[float, Gt(-1), Le(100)]
 GammaRanges = Annotated[tuple[tuple[NonNegative, NonNegative], ...], MinLen(1)]
@@ -60,7 +60,11 @@ class TheorySettings(Section):
     """Gradient steps of the linear-model experiment; its weights settle well before 5000."""
     linear_model_seeds: Annotated[tuple[Seed, ...], MinLen(1), UNIQUE] = (0, 1, 2, 3, 4)
     """Random seeds of the linear-model experiment."""
-    linear_model_spreads: Annotated[tuple[Positive, ...], MinLen(1)] = (0.1, 0.5, 1.0)
+    linear_model_spreads: Annotated[tuple[Annotated[float, Gt(0), Le(1000)], ...], MinLen(1), UNIQUE] = (
+        0.1,
+        0.5,
+        1.0,
+    )
     """Standard deviations of the linear model's clusters, whose means are 2 apart; M20 states none."""
 
 

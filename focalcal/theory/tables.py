@@ -74,20 +74,25 @@ def matching_rows(settings: TheorySettings) -> list[Row]:
     """Return one row per class count, box and gamma: the closest temperature and the largest difference."""
     boxes = [(settings.matching_max_logit, settings.matching_gammas)]
     boxes += [(max_logit, settings.sensitivity_gammas) for max_logit in settings.sensitivity_max_logits]
+    # A box may be among the others too, and then its gammas.
+    places = dict.fromkeys(
+        (classes, float(max_logit), float(gamma))
+        for classes, (max_logit, gammas) in itertools.product(settings.matching_classes, boxes)
+        for gamma in gammas
+    )
     rows = []
-    for classes, (max_logit, gammas) in itertools.product(settings.matching_classes, boxes):
-        for gamma in gammas:
-            temperature, max_error = match_temperature(gamma, classes, max_logit)
-            rows.append(
-                {
-                    "classes": classes,
-                    "max_logit": float(max_logit),
-                    "gamma": float(gamma),
-                    "temperature": temperature,
-                    "inverse_temperature": 1.0 / temperature,
-                    "max_error": max_error,
-                }
-            )
+    for classes, max_logit, gamma in places:
+        temperature, max_error = match_temperature(gamma, classes, max_logit)
+        rows.append(
+            {
+                "classes": classes,
+                "max_logit": max_logit,
+                "gamma": gamma,
+                "temperature": temperature,
+                "inverse_temperature": 1.0 / temperature,
+                "max_error": max_error,
+            }
+        )
     return rows
 
 

@@ -29,6 +29,7 @@ from focalcal.reporting.products import figure
 from focalcal.reporting.records.sources import Sources
 from focalcal.theory.bounds import critical_gamma, logit_slope, minimising_logit
 from focalcal.theory.checks import binary_rows
+from focalcal.theory.matching import match_temperature
 from focalcal.theory.proper import focal_loss, proper_loss
 from focalcal.theory.psi import binary_logit_map, psi
 
@@ -90,7 +91,7 @@ def k24_fig2(sources: Sources) -> Figure:
     left.legend()
     s = np.linspace(0, 4, 200)
     for gamma, temperature in FIG2_PRINTED.items():
-        ours = closest_temperature(sources, 2, gamma)
+        ours = closest_temperature(2, gamma)
         color = GAMMA_STYLES[gamma][0]
         right.plot(s, binary_logit_map(s, gamma), color=color, label=f"focal map, γ = {gamma:g}")
         right.plot(s, s / ours, color=BLACK, linestyle="--", linewidth=1, label=f"closest T = {ours:.3f}")
@@ -210,6 +211,6 @@ def matches(sources: Sources, classes: int) -> pd.DataFrame:
     return table[(table["classes"] == classes) & (table["max_logit"] == PAPER_BOX)]
 
 
-def closest_temperature(sources: Sources, classes: int, gamma: float) -> float:
-    """Return the temperature closest to Psi^gamma for a class count in K24's box."""
-    return float(matches(sources, classes).set_index("gamma").loc[gamma, "temperature"])
+def closest_temperature(classes: int, gamma: float) -> float:
+    """Return the temperature closest to Psi^gamma in K24's box, which settings need not include."""
+    return match_temperature(gamma, classes, PAPER_BOX)[0]

@@ -57,14 +57,13 @@ def k24_fig4(_sources: Sources) -> Figure:
     heading="Focal calibration and temperature scaling on the simplex (K24 Fig. 5)",
     caption="Focal calibration and the closest temperature scaling move each point along an arrow. The "
     "printed temperatures 0.81 and 0.46 are those of gamma 0.5 and 2.",
-    inputs=("matching",),
 )
-def k24_fig5(sources: Sources) -> Figure:
+def k24_fig5(_sources: Sources) -> Figure:
     """Return K24 Fig. 5: focal calibration and the closest temperature scaling as arrows, gamma 1 and 3."""
     drawn, panels = _triangles(2, 2)
     start = _interior(13)
     for column, (gamma, printed) in enumerate(FIG5_PRINTED.items()):
-        temperature = closest_temperature(sources, 3, gamma)
+        temperature = closest_temperature(3, gamma)
         scaled = np.exp(log_psi(np.log(start), 0.0, temperature))
         _arrows(panels[column], start, psi(start, gamma), method_style("fts").color)
         _arrows(panels[2 + column], start, scaled, method_style("ts").color)
@@ -79,9 +78,8 @@ def k24_fig5(sources: Sources) -> Figure:
     heading="Difference of the two maps on the simplex (K24 Fig. 7)",
     caption="Temperature scaling minus focal calibration of the most probable class, at the printed pairs "
     "of gamma and T, which agree with the exact ones.",
-    inputs=("matching",),
 )
-def k24_fig7(sources: Sources) -> Figure:
+def k24_fig7(_sources: Sources) -> Figure:
     """Return K24 Fig. 7: temperature scaling minus focal calibration of the top class, at printed pairs."""
     drawn, panels = _triangles(1, 2)
     q = _interior(100)
@@ -92,7 +90,7 @@ def k24_fig7(sources: Sources) -> Figure:
         largest = np.abs(difference).max()
         norm = TwoSlopeNorm(0.0, -largest, largest)
         image = axis.tripcolor(*q.T, difference, shading="gouraud", cmap="PuOr", norm=norm, rasterized=True)
-        exact = closest_temperature(sources, 3, gamma)
+        exact = closest_temperature(3, gamma)
         _name(axis, f"γ = {gamma:g}, T = {printed:g} (ours {exact:.3f})")
         bar = drawn.colorbar(image, ax=axis, shrink=0.9, pad=0.1)
         bar.set_label("TS − focal, top class (points)")
