@@ -13,7 +13,7 @@ import urllib.request
 from dataclasses import dataclass, replace
 from functools import partial as with_arguments
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from focalcal.common.checksums import checksum
 from focalcal.data.errors import SourceError, TooSlowError
@@ -156,7 +156,7 @@ def _transfer(url: str, partial: Path, expected: ExpectedFile, policy: DownloadP
         raise _TemporaryError(f"the connection closed after {position} of {total} bytes")
 
 
-def _own_file(path: Path, flags: int, mode: str) -> BinaryIO:
+def _own_file(path: Path, flags: int, mode: str) -> IO[bytes]:
     """Return an open file; raise SourceError for what another user of a shared cache may have planted.
 
     Through a link, bytes would go to, or come from, a file elsewhere.

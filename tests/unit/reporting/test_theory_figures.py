@@ -9,6 +9,7 @@ from focalcal.reporting.figures import theory_k24, theory_others, theory_simplex
 from focalcal.reporting.figures.style import house_style, method_style
 from focalcal.reporting.products import PRODUCTS
 from focalcal.reporting.records.sources import Sources
+from focalcal.theory.matching import match_temperature
 
 THEORY = [product for product in PRODUCTS if product.stage == "theory"]
 GAMMAS = (0.5, 1.0, 2.0, 3.0, 10.0)
@@ -72,9 +73,8 @@ def test_every_figure_is_drawn_from_what_it_declares(product, tables, tmp_path):
     assert all(axis.has_data() for axis in figure.axes)
 
 
-def test_the_closest_temperature_is_that_of_the_papers_box(tables, tmp_path):
-    tables["matching"].loc[tables["matching"]["max_logit"] != 5.0, "temperature"] = np.nan
-    assert theory_k24.closest_temperature(Sources(tmp_path, {}, cache=tables), 3, 1.0) == 0.5
+def test_the_closest_temperature_is_that_of_the_papers_box():
+    assert theory_k24.closest_temperature(3, 1.0) == match_temperature(1.0, 3, 5.0)[0]
 
 
 def test_norms_are_those_of_the_middle_spread_with_their_range(tables, tmp_path):
