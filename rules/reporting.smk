@@ -224,6 +224,7 @@ rule claims:
         comparisons="results/tables/comparisons.csv",
         surfaces=collect("results/calibration/{run}/surfaces.npz", run=GRID.paths),
         histories=collect("results/runs/{run}/history.csv", run=GRID.trained_paths),
+        logits=collect("results/runs/{run}/logits.npz", run=GRID.paths),
         evidence=[
             "results/theory/bounds.csv",
             "results/theory/certificate.json",

@@ -25,6 +25,7 @@ def main(results: Path, evidence: list[Path], checks: Path, table: Path) -> None
         found.histories(),
         measured_cells(),
         found.comparisons,
+        found.test_split,
     )
     write_checks(checks, measured)
     write_rows(table, judge(claims, Evidence([*evidence, checks])), COLUMNS)

@@ -17,6 +17,8 @@ LABELS = {
     "focal-p0": "Focal",
     "flsd-53": "FLSD-53",
     "flsd-532": "FLSD-532",
+    "flsd-53-paper": "FLSD-53, 0.19",
+    "flsd-532-paper": "FLSD-532, 0.19",
     "flsd": "FLSD",
     "focal-sched-532": "Focal scheduled 5-3-2",
     "focal-sched-531": "Focal scheduled 5-3-1",
@@ -49,7 +51,8 @@ SYMBOLS = {
 VARYING_GAMMA = f"Focal, varying {GAMMA}"
 FAMILIES = {
     "focal": f"Focal, fixed {GAMMA}",
-    **dict.fromkeys(("flsd-53", "flsd-532", "focal-sched-532", "focal-sched-531", "adafocal"), VARYING_GAMMA),
+    **dict.fromkeys(("flsd-53", "flsd-532", "flsd-53-paper", "flsd-532-paper"), VARYING_GAMMA),
+    **dict.fromkeys(("focal-sched-532", "focal-sched-531", "adafocal"), VARYING_GAMMA),
     "mmce-authors": LABELS["mmce"],
 }
 """Kinds of losses that are judged together; any other is a family by itself, called by its label."""

@@ -205,6 +205,22 @@ def table_ratio(
     return _found(agree, _listed_series(claim, series))
 
 
+def table_lower(
+    claim: Claim, evidence: Evidence, *, where: Where, lower: Where, than: Where, columns: Sequence[str]
+) -> Finding:
+    """Return whether the first column, in the rows of `lower`, is below the second in those of `than`.
+
+    Both add to `where`, whose lists pair their rows.
+    """
+    first, second = (
+        _numbers(claim, evidence, column, {**where, **rows})
+        for column, rows in zip(columns, (lower, than), strict=True)
+    )
+    agree = [(first[name] - second[name]).within(-math.inf, claim.tolerance) for name in first]
+    words = [f"{name} {_in_words(claim, first[name])} and {_in_words(claim, second[name])}" for name in first]
+    return _found(agree, ", ".join(words))
+
+
 def line_is_close(
     claim: Claim, evidence: Evidence, *, classes: int, slope: float, intercept: float
 ) -> Finding:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from focalcal.calibration.files.logits_io import Split
 from focalcal.common.checks import Check
-from focalcal.reporting.claims import measured
+from focalcal.reporting.claims import dynamics, measured
 from focalcal.reporting.claims.measured import Found, Measurements
 from focalcal.reporting.claims.settings import Run, Setting, outside_reasons
 from focalcal.reporting.records.measurements import RUN
@@ -25,7 +26,8 @@ Key = tuple[str, ...]
 """What identifies a run: its values of `RUN`."""
 MEASURES: dict[str, Callable[..., Found]] = {
     name: function
-    for name, function in inspect.getmembers(measured, inspect.isfunction)
+    for module in (measured, dynamics)
+    for name, function in inspect.getmembers(module, inspect.isfunction)
     if "runs" in inspect.signature(function).parameters and not name.startswith("_")
 }
 
@@ -38,19 +40,17 @@ def experiment_checks(
     histories: Iterable[tuple[Run, pd.DataFrame]],
     cells: pd.DataFrame,
     comparisons: pd.DataFrame,
+    test_split: Callable[[Run], Split],
 ) -> list[Check]:
     """Return the wanted checks, given by name and setting, that the available runs allow.
 
     `runs` are those that succeeded, `frame` is the result of `load_metrics`, `cells` that of
-    `measured_cells`, `comparisons` that of `load_comparisons`; `surfaces` and `histories` belong to the runs.
+    `measured_cells`, `comparisons` that of `load_comparisons`; `surfaces` and `histories` belong to the runs,
+    whose test split `test_split` reads.
     """
     comparisons = comparisons[comparisons["samples"].isna()]
-    ends = [
-        {**history.iloc[-1], **{name: run[name] for name in RUN}}
-        for run, history in histories
-        if len(history)
-    ]
-    last = pd.DataFrame(ends, columns=None if ends else RUN)
+    epochs = [history.assign(**{name: run[name] for name in RUN}) for run, history in histories]
+    all_epochs = pd.concat(epochs) if epochs else pd.DataFrame(columns=[*RUN, "epoch"])
     surfaces = list(surfaces)
     frame = frame[frame["split"] == "test"]
     names: dict[str, tuple[Setting, list[str]]] = {}
@@ -59,12 +59,12 @@ def experiment_checks(
     checks: list[Check] = []
     for place in dict.fromkeys(map(_place, runs)):
         here = [run for run in runs if _place(run) == place]
-        scores, ends_here, compared = (
+        scores, epochs_here, compared = (
             table[(table["dataset"] == place[0]) & (table["model"] == place[1])]
-            for table in (frame, last, comparisons)
+            for table in (frame, all_epochs, comparisons)
         )
         own_surfaces = [(run, arrays) for run, arrays in surfaces if _place(run) == place]
-        everything = Measurements(scores, ends_here, own_surfaces, cells, compared)
+        everything = Measurements(scores, epochs_here, own_surfaces, cells, compared, test_split)
         # Most settings leave the same runs, whose scores are then computed once.
         part, computed = cache(partial(_part, everything)), cache(_computed)
         for setting, of_setting in names.values():
@@ -127,11 +127,17 @@ def _part(everything: Measurements, keys: frozenset[Key], off_grid: frozenset[Ke
     def chosen(frame: pd.DataFrame, among: frozenset[Key]) -> np.ndarray:
         return pd.MultiIndex.from_frame(frame[list(RUN)]).isin(list(among))
 
-    frame, ends, compared = everything.frame, everything.ends, everything.comparisons
+    frame, histories, compared = everything.frame, everything.histories, everything.comparisons
     kept = chosen(frame, keys) & ~(chosen(frame, off_grid) & (frame["criterion"] != "").to_numpy())
     surfaces = [(run, arrays) for run, arrays in everything.surfaces if _key(run) in keys - off_grid]
     compared = compared[chosen(compared, keys - off_grid)]
-    return Measurements(frame[kept], ends[chosen(ends, keys)], surfaces, everything.cells, compared)
+    return replace(
+        everything,
+        frame=frame[kept],
+        histories=histories[chosen(histories, keys)],
+        surfaces=surfaces,
+        comparisons=compared,
+    )
 
 
 def _place(run: Run) -> tuple[str, str]:

@@ -6,17 +6,23 @@ runs do not allow it. Scores are means over seeds on the test set. The spread of
 how sure a number is; where a bootstrap over test samples does, the check returns that interval too.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from scipy import stats
+from scipy.special import softmax
 
+from focalcal.calibration.files.logits_io import Split
+from focalcal.calibration.metrics import adaece
+from focalcal.calibration.scores.binning import bin_gaps
 from focalcal.common.intervals import NORMAL_HALF_WIDTH
-from focalcal.reporting.records.measurements import SCORE
-from focalcal.reporting.records.published import DIVISORS
+from focalcal.reporting.records.measurements import RUN, SCORE
+from focalcal.reporting.records.published import DIVISORS, as_measured, figure_8, load_results
+from focalcal.theory.matching import MOST_CLASSES, match_temperature
+from focalcal.theory.psi import log_psi
 from focalcal.training.catalogue import training_gamma
 
 Found = tuple[float, str, int] | tuple[float, str, int, float] | None
@@ -28,6 +34,8 @@ HALF_STEP = 0.05
 """M20 searched T in steps of 0.1, so its ranges extend by half a step."""
 FEWEST_SEEDS = 2
 """Seeds that have a spread."""
+C21_BINS = 10
+FIGURE_8_DATASET = "cifar10"
 STANDARD_ERRORS = 3.0
 """How far a reproduced cell may lie from the printed one, in standard errors of the difference."""
 TREND_SCORES = {"temperature": ("ts", "adaece"), "adaece": ("ts", "adaece"), "accuracy": ("none", "")}
@@ -40,14 +48,16 @@ class Measurements:
 
     frame: pd.DataFrame
     """Rows of metrics.csv about test data."""
-    ends: pd.DataFrame
-    """The last epoch of each run that was trained here: columns of history.csv, and the run's loss."""
+    histories: pd.DataFrame
+    """Every epoch of each run that was trained here: columns of history.csv, and the run."""
     surfaces: Sequence[tuple[Mapping[str, str], Mapping[str, np.ndarray]]]
     """Each run with its search surfaces."""
     cells: pd.DataFrame
     """The papers' printed cells, as `measured_cells` gives them."""
     comparisons: pd.DataFrame
     """Rows of comparisons.csv."""
+    test_split: Callable[[Mapping[str, str]], Split]
+    """Reads the test split of a run."""
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -62,15 +72,21 @@ class Measurements:
         return rows.pivot_table("temperature", "loss", ["method", "criterion"])
 
     @cached_property
+    def keys(self) -> list[dict[str, str]]:
+        """Return what identifies each run: its values of `RUN`."""
+        return self.frame[RUN].drop_duplicates().to_dict("records")
+
+    @cached_property
     def by_seed(self) -> list["Measurements"]:
         """Return the measurements of each seed alone."""
         return [
             Measurements(
                 self.frame[self.frame["seed"] == seed],
-                self.ends[self.ends["seed"] == seed],
+                self.histories[self.histories["seed"] == seed],
                 [(run, arrays) for run, arrays in self.surfaces if run["seed"] == seed],
                 self.cells,
                 self.comparisons[self.comparisons["seed"] == seed],
+                self.test_split,
             )
             for seed in self.frame["seed"].unique()
         ]
@@ -78,6 +94,18 @@ class Measurements:
     def pair(self, first: tuple[str, str, str], second: tuple[str, str, str]) -> pd.DataFrame:
         """Return two scores, `first` and `second`, of the losses that have both."""
         return pd.DataFrame({"first": self.score(*first), "second": self.score(*second)}).dropna()
+
+    def epochs(self, quantity: str) -> pd.DataFrame:
+        """Return a quantity's means over seeds where it was measured: one row per epoch, one column per loss.
+
+        M20 shows the test set; where it was not followed during training, the validation set stands in.
+        """
+        for prefix in ("test_", "val_", ""):
+            if (column := f"{prefix}{quantity}") in self.histories:
+                means = self.histories.dropna(subset=column).pivot_table(column, "epoch", "loss")
+                if self.histories["epoch"].max() in means.index:
+                    return means.rename_axis(columns=column)
+        return pd.DataFrame()
 
     def score(self, *key: str) -> pd.Series:
         """Return one score, by method, criterion and metric, of the losses that have it."""
@@ -94,27 +122,32 @@ def fts_lower_share(runs: Measurements) -> Found:
 def fts_accuracy_change(runs: Measurements) -> Found:
     """Return the largest change of accuracy by FTS instead of TS."""
     pair = runs.pair(("fts", "adaece", "accuracy"), ("ts", "adaece", "accuracy"))
-    return _largest_value((pair["first"] - pair["second"]).abs(), "accuracy of FTS against TS")
+    return largest_value((pair["first"] - pair["second"]).abs(), "accuracy of FTS against TS")
 
 
 def fts_change(runs: Measurements, metric: str) -> Found:
     """Return by how much FTS changes a score of TS, both fitted by it, on the loss where it helps least.
 
     That is the loss with the highest interval, over test samples; seeds share these, so that errors do not
-    average out.
+    average out. Beside it stands what the same fits change in log-loss.
     """
     rows = runs.comparisons
-    pair = (rows["method"] == "fts") & (rows["against"] == "ts")
-    rows = rows[pair & (rows["criterion"] == metric) & (rows["metric"] == metric)]
-    if rows.empty:
+    pair = (rows["method"] == "fts") & (rows["against"] == "ts") & (rows["criterion"] == metric)
+    means = rows[pair & (rows["metric"] == metric)].groupby("loss")[["difference", "error"]].mean()
+    if means.empty:
         return None
-    means = rows.groupby("loss")[["difference", "error"]].mean()
     half_widths = NORMAL_HALF_WIDTH * means["error"]
     surely_higher = means["difference"] > half_widths
     ends = means["difference"] + half_widths.where(~surely_higher, -half_widths)
     least = ends[surely_higher].idxmax() if surely_higher.any() else ends.idxmax()
     lower = int((means["difference"] < -half_widths).sum())
     words = f"{metric} of FTS less that of TS: {least}; surely lower on {lower} of {len(means)}"
+    prices = rows[pair & (rows["metric"] == "nll")].groupby("loss")[["difference", "error"]].mean()
+    if metric != "nll" and len(prices):
+        listed = (
+            f"{row.difference:+.4f} ± {NORMAL_HALF_WIDTH * row.error:.4f}" for row in prices.itertuples()
+        )
+        words += f"; log-loss by the same fits {', '.join(listed)} nats ({', '.join(prices.index)})"
     return float(means["difference"][least]), words, len(means), float(half_widths[least])
 
 
@@ -125,7 +158,7 @@ def fts_log_loss_rise(runs: Measurements, method: str) -> Found:
     """
     pair = runs.pair((method, "nll", "nll"), ("ts", "nll", "nll"))
     chosen = {"fts": "log-loss", "fts-k24": "ECE"}[method]
-    return _largest_value(
+    return largest_value(
         pair["first"] - pair["second"], f"rise of log-loss in nats, gamma chosen by {chosen}"
     )
 
@@ -154,9 +187,9 @@ def kept_gain(runs: Measurements, method: str, metric: str) -> Found:
     return (scaled - cheap) / (scaled - best), words, len(scores)
 
 
-def criterion_gain(runs: Measurements, metric: str, other: str) -> Found:
+def criterion_gain(runs: Measurements, metric: str, other: str, methods: str = "ts,fts") -> Found:
     """Return the mean relative gain in a metric from choosing parameters by it instead of by another."""
-    pair = pd.concat([runs.pair((m, metric, metric), (m, other, metric)) for m in ("ts", "fts")])
+    pair = pd.concat([runs.pair((m, metric, metric), (m, other, metric)) for m in methods.split(",")])
     if pair.empty:
         return None
     gain = (1 - pair["first"] / pair["second"]).mean()
@@ -167,7 +200,7 @@ def trend(runs: Measurements, name: str) -> Found:
     """Return Kendall's tau of the training gamma with a temperature or score."""
     fit = TREND_SCORES[name]
     values = runs.temperatures.get(fit) if name == "temperature" else runs.score(*fit, name)
-    gammas = {} if values is None else {loss: _gamma(loss) for loss in values.dropna().index}
+    gammas = {} if values is None else {loss: focal_gamma(loss) for loss in values.dropna().index}
     series = {gamma: values[loss] for loss, gamma in gammas.items() if gamma is not None}
     # Kendall's tau of a constant series is not a number.
     if len(series) < FEWEST_GAMMAS or np.ptp(list(series.values())) == 0:
@@ -193,37 +226,45 @@ def temperature_inside(runs: Measurements, loss: str, low: str, high: str) -> Fo
     return float(inside), f"T {chosen.iloc[0]:.2f}", 1
 
 
+def composition_error(runs: Measurements) -> Found:
+    """Return how far T of a focal loss is from T of cross-entropy times the matching temperature, relatively.
+
+    For the worst gamma; K24 explains by this product why focal losses need a temperature near 1.
+    """
+    values = runs.temperatures.get(("ts", "nll"))
+    found = pd.Series(dtype=float) if values is None else values.dropna()
+    if "ce" not in found or not any(focal_gamma(loss) for loss in found.index):
+        return None
+    classes = runs.test_split(runs.keys[0]).logits.shape[1]
+    if classes > MOST_CLASSES:
+        return None
+    errors, words = {}, []
+    for loss, temperature in found.items():
+        if gamma := focal_gamma(loss):
+            predicted = found["ce"] * match_temperature(gamma, classes)[0]
+            errors[loss] = abs(temperature / predicted - 1.0)
+            words.append(f"{loss} {temperature:.2f} for {predicted:.2f}")
+    product = f"T_ce ({found['ce']:.2f}) times the matching T"
+    about = f"relative error of {product}; T by log-loss: {', '.join(words)}; worst"
+    return largest_value(pd.Series(errors, dtype=float), about)
+
+
 def relation_error(runs: Measurements) -> Found:
     """Return how far the line through all other gammas misses a best T, for the worst focal loss."""
     errors = {}
-    for loss in dict.fromkeys(run["loss"] for run, _ in runs.surfaces if _gamma(run["loss"])):
+    for loss in dict.fromkeys(run["loss"] for run, _ in runs.surfaces if focal_gamma(run["loss"])):
         found = prediction_error([arrays for run, arrays in runs.surfaces if run["loss"] == loss], "adaece")
         if found is not None:
             errors[loss] = found
     values = pd.Series(errors, dtype=float)
-    return _largest_value(
+    return largest_value(
         values, "relative error of T, mean over seeds, from the line through the other gammas"
     )
 
 
 def focal_below_ce(runs: Measurements, method: str, criterion: str, metric: str) -> Found:
     """Return the share of focal losses whose score is below that of cross-entropy."""
-    return _focal_below_ce(runs.score(method, criterion, metric), f"{metric} below cross-entropy's")
-
-
-def end_below_ce(runs: Measurements, quantity: str) -> Found:
-    """Return the share of focal losses below cross-entropy in a quantity of the last epoch (M20 Fig. 3).
-
-    `quantity` is a column of history.csv. M20 shows the test set; where it was not followed during training,
-    the validation set stands in.
-    """
-    for prefix in ("test_", "val_", ""):
-        if f"{prefix}{quantity}" in runs.ends:
-            # Models without misclassified samples have no value and are skipped.
-            means = runs.ends.groupby("loss")[f"{prefix}{quantity}"].mean().dropna()
-            if len(means):
-                return _focal_below_ce(means, f"{prefix}{quantity} of the last epoch below cross-entropy's")
-    return None
+    return focal_share(runs.score(method, criterion, metric), f"{metric} below cross-entropy's")
 
 
 def difference(runs: Measurements, loss: str, others: str, method: str, criterion: str, metric: str) -> Found:
@@ -237,10 +278,99 @@ def difference(runs: Measurements, loss: str, others: str, method: str, criterio
     return scores[loss] - scores[lowest], words, 1 + len(names)
 
 
+def largest_rise(runs: Measurements, method: str, criterion: str, metric: str) -> Found:
+    """Return the largest surplus of a focal loss's score over that of cross-entropy."""
+    values = runs.score(method, criterion, metric)
+    if "ce" not in values:
+        return None
+    focal = values[~values.index.isin(M20_BASELINES)]
+    return largest_value(focal - values["ce"], f"{metric} above cross-entropy's")
+
+
+def largest_step(runs: Measurements, method: str, criterion: str, metric: str, losses: str) -> Found:
+    """Return the largest step of a score from one loss to the next, which must all be there."""
+    values, names = runs.score(method, criterion, metric), losses.split(",")
+    if not {*names} <= {*values.index}:
+        return None
+    steps = values[names].diff().iloc[1:]
+    listed = ", ".join(f"{name} {values[name]:.4g}" for name in names)
+    return float(steps.max()), f"largest step of {metric}: {listed}", len(steps)
+
+
+def printed_confidences(runs: Measurements) -> Found:
+    """Return the share of the confidences in M20 Fig. 8 that come out to the last digit, rounded or cut off.
+
+    After temperature scaling T is that of `ts-m20`, by ECE.
+    """
+    cells = figure_8()
+    fits = runs.frame[(runs.frame["method"] == "ts-m20") & (runs.frame["criterion"] == "ece")]
+    temperatures = fits.drop_duplicates(RUN).set_index(["loss", "seed"])["temperature"]
+    agree, missed = [], []
+    for run in runs.keys:
+        own, fitted = cells[cells["loss"] == run["loss"]], temperatures.get((run["loss"], run["seed"]))
+        if run["dataset"] != FIGURE_8_DATASET or own.empty or fitted is None:
+            continue
+        logits = runs.test_split(run).logits
+        for cell in own.itertuples():
+            for column, temperature in (("before", 1.0), ("after", fitted)):
+                ours = softmax(logits[cell.image].astype(float) / temperature).max()
+                printed = float(getattr(cell, column))
+                agree.append(-0.00005 <= ours - printed < 0.0001)
+                if not agree[-1]:
+                    missed.append(
+                        f"{run['loss']} image {cell.image} {column}: {ours:.4f}, printed {printed:.4f}"
+                    )
+    if not agree:
+        return None
+    words = f"{sum(agree)} of {len(agree)} printed confidences" + (
+        f"; not {'; '.join(missed)}" if missed else ""
+    )
+    return float(np.mean(agree)), words, len(agree)
+
+
+def unnamed_difference(runs: Measurements, loss: str, metric: str) -> Found:
+    """Return the largest difference of a loss's score from M20's cells of the loss that it does not name."""
+    cells = as_measured(load_results())
+    cells = cells[(cells["loss"] == "") & (cells["metric"] == metric)].assign(loss=loss)
+    joined = _joined_cells(replace(runs, cells=cells), "M20", metric)
+    listed = ", ".join(
+        f"{'as trained' if method == 'none' else 'after scaling'} {100 * row['mean']:.2f} % for "
+        f"{100 * row['value']:.2f} %"
+        for (_, method), row in joined.iterrows()
+    )
+    return largest_value((joined["mean"] - joined["value"]).abs(), f"{metric}: {listed}; largest difference")
+
+
+def underconfident_trend(runs: Measurements, method: str) -> Found:
+    """Return Kendall's tau of the training gamma with the share of test samples in underconfident bins.
+
+    These are bins of C21's ten whose accuracy is above their confidence; a mean over seeds.
+    """
+    shares: dict[float, list[float]] = {}
+    scored = {loss: focal_gamma(loss) for loss in runs.score(method, "", "ece").index}
+    gammas = {loss: gamma for loss, gamma in scored.items() if gamma is not None}
+    if len(gammas) < FEWEST_GAMMAS:
+        return None
+    for run in runs.keys:
+        if run["loss"] not in gammas:
+            continue
+        gamma, split = gammas[run["loss"]], runs.test_split(run)
+        probabilities = softmax(split.logits.astype(float), axis=1)
+        correct = probabilities.argmax(axis=1) == split.labels
+        counts, gaps = bin_gaps(probabilities.max(axis=1), correct, C21_BINS, "width", "split")
+        shares.setdefault(gamma, []).append(float(counts[gaps < 0].sum() / counts.sum()))
+    means = {gamma: np.mean(values) for gamma, values in sorted(shares.items())}
+    if np.ptp(list(means.values())) == 0:
+        return None
+    tau = stats.kendalltau(list(means), list(means.values())).statistic
+    listed = ", ".join(f"{gamma:g} {100 * mean:.0f} %" for gamma, mean in means.items())
+    return float(tau), f"Kendall's tau of gamma with samples in underconfident bins: {listed}", len(means)
+
+
 def psi_error_change(runs: Measurements) -> Found:
     """Return the largest change of test error by Psi."""
     pair = runs.pair(("psi", "", "error"), ("none", "", "error"))
-    return _largest_value((pair["first"] - pair["second"]).abs(), "change of test error by Psi")
+    return largest_value((pair["first"] - pair["second"]).abs(), "change of test error by Psi")
 
 
 def focal_ece_above_share(runs: Measurements) -> Found:
@@ -285,14 +415,14 @@ def temperature_difference(runs: Measurements) -> Found:
     ours = runs.frame.dropna(subset="temperature").groupby(names)["temperature"].mean().reset_index()
     pair = cells.merge(ours, on=names, suffixes=("_printed", "")).set_index(["loss", "criterion"])
     words = f"largest difference from {len(pair)} printed temperatures"
-    return _largest_value((pair["temperature"] - pair["temperature_printed"]).abs(), words)
+    return largest_value((pair["temperature"] - pair["temperature_printed"]).abs(), words)
 
 
 def cell_difference(runs: Measurements, paper: str, metric: str) -> Found:
     """Return the largest absolute difference from a paper's printed cells of a metric."""
     cells = _joined_cells(runs, paper, metric)
     words = f"largest difference from {len(cells)} printed cells"
-    return _largest_value((cells["mean"] - cells["value"]).abs(), words)
+    return largest_value((cells["mean"] - cells["value"]).abs(), words)
 
 
 def cells_within(runs: Measurements, paper: str, metric: str) -> Found:
@@ -338,9 +468,12 @@ def _joined_cells(runs: Measurements, paper: str, metric: str) -> pd.DataFrame:
     The index names loss and method.
     """
     names = ["dataset", "model", "loss", "method", "criterion"]
-    rows = runs.frame[runs.frame["metric"] == metric]
-    ours = rows.groupby(names)["value"].agg(["mean", "std", "count"]).reset_index()
     cells = runs.cells[(runs.cells["paper"] == paper) & (runs.cells["metric"] == metric)]
+    frame = runs.frame
+    if paper == "K24" and not cells.merge(frame[names[:2]].drop_duplicates()).empty:
+        frame = _with_shared_gamma(runs)
+    rows = frame[frame["metric"] == metric]
+    ours = rows.groupby(names)["value"].agg(["mean", "std", "count"]).reset_index()
     if paper == "K24" and metric == "accuracy":
         # One accuracy is printed for all criteria, since scaling does not change it.
         ours = ours[ours["criterion"] == "adaece"].assign(criterion="")
@@ -349,13 +482,43 @@ def _joined_cells(runs: Measurements, paper: str, metric: str) -> pd.DataFrame:
     return cells.merge(ours, on=names).set_index(["loss", "method"])
 
 
+def _with_shared_gamma(runs: Measurements) -> pd.DataFrame:
+    """Return the runs' frame with the scores of FTS as K24 prints them: seeds of a loss share one gamma.
+
+    That gamma has the lowest validation ECE at the best T, as a mean over seeds; T is each seed's own, by ECE
+    for the ECE and by log-loss for the log-loss.
+    """
+    rows = []
+    for loss in dict.fromkeys(run["loss"] for run, _ in runs.surfaces):
+        own = [(run, arrays) for run, arrays in runs.surfaces if run["loss"] == loss and "adaece" in arrays]
+        if len(own) < FEWEST_SEEDS:
+            continue
+        gammas = own[0][1]["gammas"]
+        lowest = np.mean([arrays["adaece"].min(axis=1) for _, arrays in own], axis=0)
+        best = int(np.argmin(np.where(gammas == 0, np.inf, lowest)))
+        for run, arrays in own:
+            split = runs.test_split(run)
+            for method, criterion in (("fts", "adaece"), ("fts-k24", "nll")):
+                if criterion not in arrays:
+                    continue
+                temperature = arrays["temperatures"][np.argmin(arrays[criterion][best])]
+                logs = log_psi(split.logits, gammas[best], temperature)
+                true = logs[np.arange(len(logs)), split.labels]
+                score = -true.mean() if criterion == "nll" else adaece(np.exp(logs), split.labels)
+                names = {name: run[name] for name in RUN} | {"method": method, "criterion": criterion}
+                fit = {"gamma": gammas[best], "temperature": temperature}
+                rows.append({**names, **fit, "split": "test", "metric": criterion, "value": score})
+    frame = pd.concat([runs.frame, pd.DataFrame(rows, columns=runs.frame.columns)]) if rows else runs.frame
+    return frame.drop_duplicates([*RUN, *SCORE], keep="last")
+
+
 def _rounding(cells: pd.DataFrame) -> list[float]:
     """Return half a unit of each cell's last printed digit, in the suite's units."""
     decimals = cells["printed"].str.partition(".")[2].str.len()
     return [0.5 * 10.0**-count / DIVISORS[unit] for count, unit in zip(decimals, cells["unit"], strict=True)]
 
 
-def _focal_below_ce(values: pd.Series, words: str) -> Found:
+def focal_share(values: pd.Series, words: str) -> Found:
     """Return the share of focal losses whose value is below that of cross-entropy."""
     focal = values[~values.index.isin(M20_BASELINES)]
     if "ce" not in values or focal.empty:
@@ -372,7 +535,7 @@ def _share(holds: pd.Series, words: str) -> Found:
     return float(holds.mean()), detail, len(holds)
 
 
-def _largest_value(values: pd.Series, words: str) -> Found:
+def largest_value(values: pd.Series, words: str) -> Found:
     """Return the largest of the losses' values and whose it is."""
     if values.empty:
         return None
@@ -405,6 +568,6 @@ def _temperatures_of(runs: Measurements, losses: Sequence[str], criterion: str) 
     return values[list(losses)]
 
 
-def _gamma(loss: str) -> float | None:
+def focal_gamma(loss: str) -> float | None:
     """Return the gamma of focal loss or cross-entropy (0) without smoothing; None for any other loss."""
     return training_gamma(loss) if loss == "ce" or (loss.startswith("focal-") and "+" not in loss) else None

@@ -9,6 +9,8 @@ from itertools import pairwise, product
 from typing import Any
 
 from focalcal.reporting.claims.evidence import Claim, Evidence, Finding, MissingEvidence
+from focalcal.theory.matching import match_temperature
+from focalcal.training.catalogue import training_gamma
 
 ROW = ("dataset", "model")
 CELL = ("loss", "method", "criterion", "metric")
@@ -91,6 +93,26 @@ def printed_change(
         f"at most {changes[worst]:+.3g} ({_case(*worst, cells)})"
     )
     return Finding(changes[worst] <= largest + claim.tolerance, words)
+
+
+def printed_composition(claim: Claim, evidence: Evidence, *, classes: Mapping[str, int]) -> Finding:
+    """Return whether T of every focal loss is T of cross-entropy times the matching temperature.
+
+    The tolerance is that of their ratio; `classes` gives the number of classes of each dataset to judge.
+    """
+    ratios = {}
+    for row, numbers in _rows(claim, evidence, "temperature").items():
+        for name in _names({"method": "ts"}, numbers) if row[0] in classes else []:
+            gamma = training_gamma(name[0])
+            reference = numbers.get(("ce", *name[1:]))
+            if gamma and reference:
+                match, _ = match_temperature(gamma, classes[row[0]])
+                ratios[f"{row[0]} {name[0]} by {name[2]}"] = numbers[name], reference * match
+    if not ratios:
+        raise MissingEvidence(f"{claim.table} prints no such cells")
+    agree = [abs(printed / product - 1.0) <= claim.tolerance for printed, product in ratios.values()]
+    listed = ", ".join(f"{name} {printed:g} for {product:.2f}" for name, (printed, product) in ratios.items())
+    return Finding(all(agree), f"{sum(agree)} of {len(agree)} printed temperatures: {listed}")
 
 
 def _rows(

@@ -53,6 +53,15 @@ def load_c21_statements() -> pd.DataFrame:
     return statements
 
 
+def figure_8() -> pd.DataFrame:
+    """Return M20 Fig. 8's confidences by loss and image (its place among CIFAR-10's test images).
+
+    Columns `before` and `after` temperature scaling. The figure does not number its images: the places are
+    those where the released networks' predictions and confidences agree.
+    """
+    return _read("m20_figure8.csv").astype({"image": int, "before": float, "after": float})
+
+
 def unique_cells(results: pd.DataFrame) -> pd.DataFrame:
     """Return one row per measured quantity: cells that M20 prints in several tables are merged.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from focalcal.calibration.files.logits_io import Split, read_logits
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.intervals import level_text
 from focalcal.common.io import read_json, refusing_damage
@@ -137,7 +138,7 @@ class Sources:
 
         def read(_: Path) -> list[tuple[Run, dict[str, Any]]]:
             records = {
-                "{dataset}/{model}/{loss}/seed{seed}".format(**record["run"]): record
+                run_path(record["run"]): record
                 for path in dict.fromkeys(self.path("recovery", run) for run in runs)
                 for record in read_json(path)["runs"]
             }
@@ -182,6 +183,10 @@ class Sources:
         """Return the divergences of the simulation."""
         with refusing_damage(self.path("simulation")):
             return self._once("simulation", pd.read_csv)
+
+    def test_split(self, run: Run) -> Split:
+        """Return the test split of a run that `RUN` identifies."""
+        return read_logits(self.path("logits", {**run, "path": run_path(run)})).test
 
     def theory(self, name: str) -> pd.DataFrame:
         """Return a table of the theory stage."""
@@ -229,4 +234,9 @@ class Sources:
 
 def read_runs(path: Path) -> list[dict[str, str]]:
     """Return the rows of runs.csv, each with `path`, the run's folder below that of a stage."""
-    return [{**row, "path": "{dataset}/{model}/{loss}/seed{seed}".format(**row)} for row in read_rows(path)]
+    return [{**row, "path": run_path(row)} for row in read_rows(path)]
+
+
+def run_path(run: Run) -> str:
+    """Return the folder of a run below that of a stage."""
+    return "{dataset}/{model}/{loss}/seed{seed}".format(**run)

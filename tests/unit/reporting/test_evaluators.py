@@ -223,6 +223,16 @@ def test_a_rise_must_hold_for_every_other_value(paradigms):
     assert found.measured == "focal-1: Standard 0.01, TS_FL 0.04; focal-2: Standard 0.06, TS_FL 0.05"
 
 
+def test_one_column_below_another_in_other_rows(paradigms):
+    place = {"dataset": "d", "model": "small", "loss_id": LOSSES}
+    names = {"lower": {"paradigm": "TS_FL"}, "than": {"paradigm": "Standard"}}
+    columns = ["ece_psi_mean", "ece_raw_mean"]
+    found = evaluators.table_lower(TABLE_CLAIM, paradigms, where=place, **names, columns=columns)
+    assert (found.agrees, found.measured) == (True, "focal-1 0.01 and 0.01, focal-2 0.01 and 0.06")
+    found = evaluators.table_lower(TABLE_CLAIM, paradigms, where=place, **names, columns=columns[::-1])
+    assert found.agrees is False
+
+
 def test_what_was_not_run_is_missing(paradigms):
     arguments = {"column": "ece_psi_mean", "bound": 1}
     words = "has no row with paradigm LS, dataset d, model small, loss_id focal-1"
@@ -266,7 +276,7 @@ def test_the_ledger_judges_c21_on_exact_minimisers(tmp_path):
     build_products(results, names, "table", {"confidence": 0.95})
     tables = results / "tables"
     claims = [claim for claim in load_claims() if "/recovery_" in claim.table]
-    assert len(claims) == 32
+    assert len(claims) == 34
     evidence = Evidence([*sorted(tables.glob("recovery_*.csv")), tables / "runs.csv"])
     verdicts = {row["id"]: row["verdict"] for row in judge(claims, evidence)}
     for name in (

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from focalcal.calibration.files.logits_io import Split
 from focalcal.common.checks import Check
 from focalcal.reporting.claims import experiments
 from focalcal.reporting.claims.ledger import load_claims, wanted_checks
 from focalcal.reporting.claims.settings import Setting
 from focalcal.reporting.records import published
 from focalcal.reporting.records.measurements import COLUMNS, COMPARISON_COLUMNS, RUN
+from focalcal.theory.psi import log_psi
 
 ANY = Setting("any", "every run")
 FIT = Setting("fit", "networks that fit", largest_training_error=0.05)
@@ -21,6 +23,11 @@ GRID = Setting("grid", "searched as in the paper", temperatures=[0.01, 5, 0.01])
 TWO_SEEDS = Setting("two", "two seeds", seeds=2)
 TEMPERATURES = np.linspace(0.5, 4.0, 71)
 GAMMAS = np.array([0.0, 0.5, 1.0, 2.0])
+
+
+def ten_classes(_):
+    """Return a test split of 800 uniform predictions among ten classes."""
+    return Split(np.zeros((800, 10)), np.zeros(800, dtype=int))
 
 
 def row(loss, method, criterion, metric, value, temperature=1.0, dataset="d", model="m", seed=1):
@@ -32,8 +39,10 @@ def run_of(names, **changes):
     return {**dict(zip(RUN, map(str, names), strict=True)), **base, **changes}
 
 
-def checks_of(name, *rows, setting=ANY, changes=None, surfaces=(), histories=(), compared=()):
-    """Return the checks of one name; `changes` gives facts of runs by loss."""
+def checks_of(
+    name, *rows, setting=ANY, changes=None, surfaces=(), histories=(), compared=(), splits=ten_classes
+):
+    """Return the checks of one name; `changes` gives facts of runs by loss, `splits` reads test splits."""
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     names = dict.fromkeys(
         [tuple(line[:4]) for line in rows]
@@ -41,7 +50,7 @@ def checks_of(name, *rows, setting=ANY, changes=None, surfaces=(), histories=(),
     )
     runs = [run_of(key, **(changes or {}).get(key[2], {})) for key in names]
     return experiments.experiment_checks(
-        [(name, setting)], runs, frame, surfaces, histories, cells(), comparisons(compared)
+        [(name, setting)], runs, frame, surfaces, histories, cells(), comparisons(compared), splits
     )
 
 
@@ -161,6 +170,11 @@ def test_the_change_by_fts_is_that_of_the_loss_it_helps_least():
     sure = change((-0.006, 0.001), (-0.005, 0.002))
     assert (sure.value, sure.half_width, sure.n) == (-0.005, pytest.approx(0.00392, abs=1e-6), 2)
     assert sure.detail.endswith(": focal-1; surely lower on 2 of 2")
+    priced = {"metric": "nll", "difference": 0.0196, "error": 0.0016}
+    compared = [{"loss": "ce", "difference": -0.005, "error": 0.001}, {"loss": "ce", **priced}]
+    found = check_of("fts_change:adaece", row("ce", "none", "", "ece", 0.1), compared=compared)
+    assert found.value == -0.005
+    assert found.detail.endswith("; log-loss by the same fits +0.0196 ± 0.0031 nats (ce)")
     assert change((-0.006, 0.001), (-0.001, 0.002)).half_width > 0.001, "one loss is within the noise"
     higher = change((0.004, 0.001), (0.003, 0.005), (-0.01, 0.001))
     assert (higher.value, higher.half_width) == (0.004, pytest.approx(0.00196, abs=1e-5)), (
@@ -344,6 +358,89 @@ def test_printed_log_loss_of_fts_is_at_the_gamma_chosen_by_ece():
     assert (found.n, found.value) == (2, pytest.approx(0.01)), "K24 prints 0.16 and 0.17"
 
 
+def test_temperatures_of_focal_losses_from_that_of_cross_entropy():
+    """The temperatures closest to Psi^1 and Psi^3 for ten classes are 0.798 and 0.571."""
+    losses = {"ce": 2.0, "focal-1": 1.596, "focal-3": 1.37, "flsd-53": 9.0}
+    rows = [row(loss, "ts", "nll", "nll", 0.1, number) for loss, number in losses.items()]
+    found = check_of("composition_error", *rows)
+    assert (found.value, found.n) == (pytest.approx(1.37 / (2 * 0.57077) - 1, abs=1e-4), 2)
+    assert found.detail.endswith("focal-1 1.60 for 1.60, focal-3 1.37 for 1.14; worst: focal-3")
+    assert checks_of("composition_error", *rows[1:]) == [], "cross-entropy is missing"
+    many = Split(np.zeros((1, 5000)), np.zeros(1, dtype=int))
+    assert checks_of("composition_error", *rows, splits=lambda _: many) == [], "not matched"
+
+
+def test_scores_of_focal_losses_in_order():
+    rows = [
+        row(loss, "none", "", "error", value)
+        for loss, value in (("ce", 0.05), ("brier", 0.09), ("focal-1", 0.048), ("focal-2", 0.056))
+    ]
+    found = check_of("largest_rise:none::error", *rows)
+    assert (found.value, found.n) == (pytest.approx(0.006), 2)
+    assert found.detail == "error above cross-entropy's: focal-2"
+    assert check_of("largest_step:none::error:focal-2,focal-1,ce", *rows).value == pytest.approx(0.002)
+    assert checks_of("largest_step:none::error:focal-1,focal-3", *rows) == []
+    assert checks_of("largest_rise:none::error", *rows[1:]) == []
+
+
+def test_confidences_of_figure_8():
+    place = {"dataset": "cifar10", "model": "resnet50"}
+    printed = published.figure_8().query("loss == 'brier'").set_index("image")
+    assert printed.loc[178].tolist()[1:] == [0.7758, 0.7396]
+
+    def split(shift):
+        # Ten classes, nine of them alike, so that the confidence before scaling is the printed one.
+        confidence = printed["before"] + shift
+        logits = np.zeros((728, 10))
+        logits[confidence.index, 0] = np.log(9 * confidence / (1 - confidence))
+        return Split(logits, np.zeros(728, dtype=int))
+
+    rows = [row("brier", "ts-m20", "ece", "ece", 0.01, 1.1, **place)]
+    found = check_of("printed_confidences", *rows, splits=lambda _: split(0.00003))
+    assert found.n == 16
+    assert found.detail.count("before") == 0, "all eight are the printed ones, rounded"
+    found = check_of("printed_confidences", *rows, splits=lambda _: split(-0.0002))
+    assert found.detail.count("before") == 8
+    assert checks_of("printed_confidences", row("ce", "none", "", "ece", 0.01, **place)) == []
+
+
+def test_cells_of_a_loss_that_the_paper_does_not_name():
+    place = {"dataset": "cifar10", "model": "resnet50"}
+    fits = (("none", "", 0.6033), ("ts-m20", "ece", 0.3463))
+    rows = [row("flsd-53", method, criterion, "s99_share", v, **place) for method, criterion, v in fits]
+    found = check_of("unnamed_difference:flsd-53:s99_share", *rows)
+    assert (found.n, found.value) == (2, pytest.approx(0.3463 - 0.1427)), "M20 Table 6 prints 46.31 and 14.27"
+    assert "as trained 60.33 % for 46.31 %, after scaling 34.63 % for 14.27 %" in found.detail
+
+
+def test_underconfident_bins_by_gamma():
+    def split(run):
+        # One bin of confidence 0.6: its accuracy is above that for the larger gammas.
+        accuracy = {"ce": 0.5, "focal-1": 0.7, "focal-2": 0.8}[run["loss"]]
+        logits = np.tile([np.log(0.6 / 0.4), 0.0], (10, 1))
+        return Split(logits, (np.arange(10) >= 10 * accuracy).astype(int))
+
+    rows = [row(loss, "none", "", "ece", 0.1) for loss in ("ce", "focal-1", "focal-2", "brier")]
+    found = check_of("underconfident_trend:none", *rows, splits=split)
+    assert found.value == pytest.approx(2 / 6**0.5), "tau of 0, 1, 1 along three gammas"
+    assert found.detail.endswith("0 0 %, 1 100 %, 2 100 %")
+    assert checks_of("underconfident_trend:none", *rows[:2], splits=split) == []
+
+
+BY_DESIGN = {"fts_accuracy_change", "psi_error_change"}
+OWN_NUMBERS = {"cell_difference", "temperature_difference", "printed_confidences", "unnamed_difference"}
+IN_STANDARD_ERRORS = {"cells_within", "printed_temperature"}
+
+
+def test_a_measured_verdict_without_interval_needs_none():
+    """What maps keep by design, numbers of the very same networks, and distances in standard errors."""
+    certain = [claim for claim in load_claims() if not claim.arguments.get("sampled", True)]
+    names = {claim.arguments["check"].partition(":")[0] for claim in certain}
+    assert names == BY_DESIGN | OWN_NUMBERS | IN_STANDARD_ERRORS
+    own = [c for c in certain if c.arguments["check"].partition(":")[0] in OWN_NUMBERS]
+    assert {claim.setting.origin for claim in own} == {"published"}
+
+
 def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
     fits = [("none", ""), ("psi", "")]
     lower = collections.defaultdict(float, fts=-0.001)
@@ -358,7 +455,12 @@ def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
         for metric in ("accuracy", "error", "nll", "ece", "adaece", "adaece_authors", "mce", "s99_share")
         for seed in (1, 2)
     ]
-    columns = {"val_nll_incorrect": 1.0, "val_entropy_incorrect": 1.0, "last_layer_weight_norm": 1.0}
+    followed = ("nll", "nll_correct", "nll_incorrect", "entropy_correct", "entropy_incorrect", "ece")
+    columns = {f"test_{name}": 1.0 for name in (*followed, "p_true_correct", "p_true_incorrect")}
+    columns |= dict.fromkeys(("train_nll", "train_entropy", "train_ece", "train_error"), 1.0)
+    columns |= dict.fromkeys(("train_p_true_correct", "last_layer_weight_norm", "gradient_norm_q50"), 1.0)
+    epochs = pd.DataFrame(columns, index=range(9)).mul(np.arange(1.0, 10.0), axis=0)
+    epochs = epochs.assign(epoch=range(1, 10), learning_rate=[0.1] * 3 + [0.01] * 3 + [0.001] * 3)
     runs = [{**identity(loss), "dataset": "cifar10", "model": "resnet50"} for loss in losses]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     arrays = surface_of("ce", 1.0 + GAMMAS)[1]
@@ -369,9 +471,129 @@ def test_every_check_that_a_claim_names_exists_and_takes_its_arguments():
         everyone,
         frame,
         [(run, arrays) for run in runs],
-        [(run, pd.DataFrame([{"epoch": 350, **columns}])) for run in runs],
+        [(run, epochs) for run in runs],
         cells(),
-        comparisons([{"dataset": "cifar10", "model": "resnet50", "loss": "ce", "difference": 0, "error": 1}]),
+        comparisons(
+            [
+                {
+                    "dataset": "cifar10",
+                    "model": "resnet50",
+                    "loss": "ce",
+                    "difference": 0,
+                    "error": 1,
+                    **scored,
+                }
+                for scored in ({}, {"criterion": "nll", "metric": "nll"})
+            ]
+        ),
+        lambda run: Split(
+            np.tile([9.0 if run["loss"] == "ce" else 0.5, *[0.0] * 9], (800, 1)), np.arange(800) % 2
+        ),
     )
     assert {check.name for check in found} == {name for name, _ in wanted}
-    assert len(wanted) == 49
+    assert len(wanted) == 73
+
+
+RATES = [0.1] * 4 + [0.01] * 3 + [0.001] * 3
+
+
+def training(loss, **columns):
+    """Return a history of ten epochs, whose learning rate drops before the fifth and the eighth."""
+    return identity(loss), pd.DataFrame({"epoch": range(1, 11), "learning_rate": RATES, **columns})
+
+
+def test_what_happens_after_the_learning_rate_drops():
+    rising = [9.0, 9, 9, 9, 1.0, 1.5, 2.0, 2.5, 2.8, 3.0]
+    focal = [9.0, 9, 9, 9, 1.0, 1.0, 1.1, 1.2, 1.3, 1.4]
+    runs = [training("ce", test_nll=rising), training("focal-1", test_nll=focal)]
+    found = check_of("after_drop:ce:nll", histories=runs)
+    assert (found.value, found.n) == (pytest.approx(2.0), 6)
+    assert found.detail == "test_nll of ce from epoch 5 to 10: 1 to 3"
+    assert check_of("between_drops:ce:nll", histories=runs).value == pytest.approx(1.0), "epochs 5 to 7"
+    assert check_of("less_after_drop:nll", histories=runs).value == 1.0
+    assert checks_of("after_drop:focal-2:nll", histories=runs) == []
+    seldom = [np.nan, 9, np.nan, 9, np.nan, 1.5, np.nan, 2.5, np.nan, 3.0]
+    sparse = check_of("after_drop:ce:nll", histories=[training("ce", test_nll=seldom)])
+    assert sparse.detail.endswith("from epoch 6 to 10: 1.5 to 3"), "where the test set was followed seldom"
+
+
+@pytest.mark.parametrize(
+    "rates", [[0.1] * 10, list(np.geomspace(0.1, 1e-5, 10)), [0.1] * 9 + [0.01], [0.1, *[0.01] * 9]]
+)
+def test_without_a_step_of_the_learning_rate_there_is_no_phase(rates):
+    run, epochs = training("ce", test_nll=range(10))
+    assert checks_of("after_drop:ce:nll", histories=[(run, epochs.assign(learning_rate=rates))]) == []
+    assert checks_of("less_after_drop:nll", histories=[(run, epochs.assign(learning_rate=rates))]) == []
+
+
+def test_the_second_drop_may_be_missing():
+    run, epochs = training("ce", test_nll=range(10))
+    once = epochs.assign(learning_rate=[0.1] * 5 + [0.01] * 5)
+    assert check_of("after_drop:ce:nll", histories=[(run, once)]).value == 4
+    assert checks_of("between_drops:ce:nll", histories=[(run, once)]) == []
+
+
+def test_trends_beginnings_and_ends_of_training():
+    up, down = np.arange(10.0), np.arange(10.0)[::-1]
+    runs = [
+        training("ce", test_p_true_correct=up, last_layer_weight_norm=up),
+        training("focal-1", test_p_true_correct=down, last_layer_weight_norm=up + 1),
+    ]
+    assert check_of("epoch_trend:ce:p_true_correct", histories=runs).value == pytest.approx(1.0)
+    assert check_of("epoch_trend:focal-1:p_true_correct", histories=runs).value == pytest.approx(-1.0)
+    assert check_of("early_below_ce:last_layer_weight_norm", histories=runs).value == 0.0
+    found = check_of("end_least:p_true_correct:ce,focal-1", histories=runs)
+    assert (found.value, found.detail) == (0.0, "test_p_true_correct of the last epoch: focal-1")
+    assert checks_of("end_least:p_true_correct:ce,focal-2", histories=runs) == []
+
+
+def test_underconfidence_on_training_data_is_a_log_loss_below_entropy():
+    runs = [
+        training(loss, train_nll=np.full(10, nll), train_entropy=np.full(10, 0.3))
+        for loss, nll in (("ce", 0.4), ("focal-1", 0.25), ("focal-3", 0.1))
+    ]
+    found = check_of("training_gap", histories=runs)
+    assert (found.value, found.n) == (pytest.approx(-0.05), 2), "cross-entropy is not one of them"
+    assert found.detail.endswith(": focal-1")
+    logits = np.array([[2.0, 0.5, -1.0], [0.3, 1.4, 0.2]])
+    labels = np.array([0, 1])
+
+    def log_probs(inverse):
+        scaled = inverse * logits
+        return scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True))
+
+    def log_loss(inverse):
+        return -log_probs(inverse)[[0, 1], labels].mean()
+
+    slope = (log_loss(np.exp(1e-6)) - log_loss(np.exp(-1e-6))) / 2e-6
+    entropy = -(np.exp(log_probs(1.0)) * log_probs(1.0)).sum(axis=1).mean()
+    assert log_loss(1.0) - entropy == pytest.approx(slope, abs=1e-8), "the slope of log-loss in log(1/T)"
+
+
+def test_gradient_norms_of_focal_losses_fall_more():
+    run = lambda loss, last: training(loss, gradient_norm_q50=np.linspace(4.0, last, 10))  # noqa: E731
+    runs = [run("ce", 2.0), run("focal-1", 1.0), run("focal-2", 3.0)]
+    found = check_of("gradient_fall", histories=runs)
+    assert (found.value, found.n) == (0.5, 2)
+    assert checks_of("gradient_fall", histories=runs[1:]) == []
+
+
+def test_k24_prints_one_gamma_for_all_seeds():
+    """Seed 1 alone would take gamma 0.5 and seed 2 gamma 2; on both together gamma 1 has the lowest ECE."""
+    place = {"dataset": "cifar10", "model": "resnet50"}
+    lowest = {"1": [0.0, 0.01, 0.011, 0.05], "2": [0.0, 0.05, 0.011, 0.01]}
+    best = {"1": 1.5, "2": 2.0}
+    logits = np.random.default_rng(0).normal(size=(300, 10)) * 3
+    split = Split(logits, logits.argmax(axis=1))
+    surfaces = []
+    for seed, values in lowest.items():
+        distance = np.abs(TEMPERATURES[None] - best[seed])
+        arrays = {"gammas": GAMMAS, "temperatures": TEMPERATURES}
+        arrays |= {name: np.array(values)[:, None] + distance for name in ("adaece", "nll")}
+        surfaces.append(({**identity("ce", seed), **place}, arrays))
+    rows = [row("ce", "fts-k24", "nll", "nll", 9.0, seed=seed, **place) for seed in lowest]
+    found = check_of("cell_difference:K24:nll", *rows, surfaces=surfaces, splits=lambda _: split)
+    expected = np.mean([-log_psi(logits, 1.0, t).max(axis=1).mean() for t in best.values()])
+    assert (found.n, found.value) == (1, pytest.approx(abs(expected - 0.17))), "K24 prints 0.17 for + gamma 1"
+    alone = check_of("cell_difference:K24:nll", rows[0], surfaces=surfaces[:1], splits=lambda _: split)
+    assert alone.value == pytest.approx(9.0 - 0.17), "one seed has its own gamma"

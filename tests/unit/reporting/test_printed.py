@@ -1,9 +1,11 @@
 """Claims on printed tables: cells in, findings out."""
 
+from dataclasses import replace
+
 import pytest
 
 from focalcal.reporting.claims import printed
-from focalcal.reporting.claims.evidence import Claim, Evidence
+from focalcal.reporting.claims.evidence import Claim, Evidence, MissingEvidence
 
 TABLE = "results/printed.csv"
 CLAIM = Claim("id", "P 1", "statement", "printed", 0.0, "printed_lower", (TABLE,))
@@ -77,3 +79,17 @@ def test_a_change_within_a_row(table):
     words = "higher in 0 and lower in 3 of 3 printed cells; at most -1 (a/net focal-1)"
     assert (found.agrees, found.measured) == (True, words)
     assert printed.printed_change(CLAIM, table, cells=cells, against=against, largest=-2).agrees is False
+
+
+def test_temperatures_of_focal_losses_from_that_of_cross_entropy(table):
+    """The temperatures closest to Psi^1 and Psi^2 for ten classes are 0.798 and 0.663."""
+    claim = replace(CLAIM, tolerance=0.26)
+    found = printed.printed_composition(claim, table, classes={"a": 10})
+    listed = "2 of 2 printed temperatures: a focal-1 by ece 1.5 for 1.99, a focal-2 by ece 1 for 1.66"
+    assert (found.agrees, found.measured) == (False, listed.replace("2 of 2", "1 of 2"))
+    assert (
+        printed.printed_composition(replace(claim, tolerance=0.4), table, classes={"a": 10}).measured
+        == listed
+    )
+    with pytest.raises(MissingEvidence, match="prints no such cells"):
+        printed.printed_composition(claim, table, classes={"c": 10})

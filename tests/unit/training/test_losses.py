@@ -273,3 +273,15 @@ def test_reduction_is_the_recipes_except_for_brier_which_is_a_mean():
 
 def test_the_ids_tested_here_cover_every_family():
     assert {parse_loss(loss_id).kind for loss_id in ALL_IDS + DETACHED_IDS} == set(LOSSES)
+
+
+def test_the_threshold_of_m20s_text_and_that_of_its_code():
+    p = 0.195
+    logits = torch.tensor([[math.log(p / (1 - p)), 0.0], [0.0, 0.0]], dtype=torch.float64)
+    labels = torch.tensor([0, 0])
+    code, text, stepped = (
+        values(name, logits, labels).tolist() for name in ("flsd-53", "flsd-53-paper", "flsd-532-paper")
+    )
+    assert code == pytest.approx([scalar_focal(p, 5), scalar_focal(0.5, 3)])
+    assert text == pytest.approx([scalar_focal(p, 3), scalar_focal(0.5, 3)])
+    assert stepped == pytest.approx([scalar_focal(p, 3), scalar_focal(0.5, 2)])
