@@ -22,7 +22,7 @@ LABELS = torch.tensor([0, 1, 2, 0, 0])
 ALL_IDS = [
     "ce",
     *("focal-0", "focal-0.5", "focal-1", "focal-3", "focal-7", "focal-2+ls-0.1"),
-    *("focal-p0-0.25", "flsd-53", "flsd-532", "flsd-6-0.1-4-0.3-2-0.6-1"),
+    *("focal-p0-0.25", "flsd-53", "flsd-532", "flsd-6-0.1-4-0.3-2-0.6-1", "flsd-53-paper", "flsd-532-paper"),
     *("focal-sched-532", "focal-sched-531", "adafocal"),
     *("brier", "mmce", "mmce-authors", "ls-0.05"),
     *(
@@ -78,10 +78,10 @@ def scalar_loss(loss_id, row, label, epoch=0):  # noqa: PLR0911 (one formula a l
     parsed = parse_loss(loss_id)
     probs = softmax(row)
     p = probs[label]
-    if parsed.kind == "flsd-53":
-        return scalar_focal(p, 5 if p < 0.2 else 3)
-    if parsed.kind == "flsd-532":
-        return scalar_focal(p, 5 if p < 0.2 else 3 if p < 0.5 else 2)
+    if parsed.kind.startswith("flsd-53"):
+        threshold = 0.19 if parsed.kind.endswith("-paper") else 0.2
+        last = 2 if parsed.kind.startswith("flsd-532") and p >= 0.5 else 3
+        return scalar_focal(p, 5 if p < threshold else last)
     if parsed.kind == "flsd":
         return scalar_focal(p, 6 if p < 0.1 else 4 if p < 0.3 else 2 if p < 0.6 else 1)
     if parsed.kind in {"focal-sched-532", "focal-sched-531"}:
