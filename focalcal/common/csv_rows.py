@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from focalcal.common.io import atomic_output, refusing_damage
 
 PLUMBING = True
+FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.])(?=.)")
+"""The beginning of a formula; what follows the sign of a number is none."""
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[dict[str, str]]:
@@ -41,4 +44,9 @@ def write_rows(
     with atomic_output(path) as partial, partial.open("w", encoding="utf-8", newline="") as target:
         writer = csv.DictWriter(target, list(columns or rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: unexecuted(value) for name, value in row.items()} for row in rows)
+
+
+def unexecuted(cell: Any) -> Any:
+    """Return a cell with an apostrophe before a text that spreadsheets would take for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell

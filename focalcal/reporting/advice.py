@@ -136,7 +136,7 @@ class Recommendation:
 
         with house_style():
             drawn = draw_before_after({use_text(self.method): [self.details["reliability"]]}, "")
-            drawn.suptitle(title)
+            drawn.suptitle(title, parse_math=False)
         return drawn
 
     def write(self, path: str | os.PathLike[str], source: Mapping[str, Any] | None = None) -> None:

@@ -23,13 +23,12 @@ from focalcal.calibration.files.logits_io import SPLITS
 from focalcal.calibration.files.names import ROLES, SPLIT_WORDS
 from focalcal.calibration.files.shapes import ROW_SUM_TOLERANCE
 from focalcal.common.errors import UserError
+from focalcal.common.npz import check_size
 
 UNNAMED_COLUMN = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__")
 """How pandas reads, or writes, the column of a row index."""
-NUMBERED_COLUMN = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
-"""A name that ends with a number: what comes before it, and the number."""
-CLASS_PREFIX = re.compile(r"|(?:class|logit|score|prob|output)[a-z]*[ _.-]?", re.IGNORECASE)
-"""What comes before the number of a class column, where not all columns are numbered alike."""
+CLASS_FRAME = re.compile(r"[ _.#-]*(?:(?:class|logit|score|prob|output)[a-z]*)?[ _.#-]*", re.IGNORECASE)
+"""The name of a class column with # for its number, where not all columns are numbered alike."""
 PROBABILITY_PREFIX = re.compile(r"p(?:rob[a-z]*)?[ _.-]", re.IGNORECASE)
 """The beginning of the names of class columns that hold probabilities."""
 SEPARATORS = ",;\t|"
@@ -53,6 +52,8 @@ def read_csv(path: Path, notes: list[str]) -> dict[str, NDArray]:
 
 def read_parquet(path: Path, notes: list[str]) -> dict[str, NDArray]:
     """Return the arrays of a Parquet table."""
+    described = pq.read_metadata(path)
+    check_size(path, described.num_rows * described.num_columns * np.dtype(np.float64).itemsize)
     columns = pd.Index(pq.read_schema(path).names)
     if not columns.is_unique:
         raise UserError(
@@ -147,7 +148,7 @@ def _class_scores(table: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataF
         )
     columns = [str(column) for column in scores.columns]
     _check_all_numbered(columns, path)
-    numbers = _column_numbers(columns)
+    numbers = _column_numbers(columns, path)
     if numbers is None:
         _check_fractions(scores, path)
         return scores
@@ -161,24 +162,40 @@ def _class_scores(table: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataF
     return scores.iloc[:, order]
 
 
-def _column_numbers(columns: list[str]) -> list[int] | None:
-    """Return the numbers of class columns that differ in nothing else; None if they do."""
-    matches = [NUMBERED_COLUMN.fullmatch(name) for name in columns]
-    if not all(matches) or len({match[1] for match in matches}) > 1:
+def _column_numbers(columns: list[str], path: Path) -> list[int] | None:
+    """Return the numbers of class columns that differ in nothing else, wherever they stand; None if they do.
+
+    A UserError names columns in which several numbers differ.
+    """
+    frames = {_frame(name) for name in columns}
+    if len(frames) != 1 or "#" not in frames.pop():
         return None
-    return [int(match[2]) for match in matches]
+    found = ([int(digits) for digits in re.findall(r"\d+", name)] for name in columns)
+    places = list(zip(*found, strict=True))
+    varying = [numbers for numbers in places if len(set(numbers)) > 1] or places[-1:]
+    if len(varying) > 1:
+        raise UserError(
+            f"{path}: the names {columns[0]!r} and {columns[-1]!r} of columns differ in {len(varying)} "
+            f"numbers; allowed: one, that of the class; rename them: class_0, class_1, ..."
+        )
+    return list(varying[0])
+
+
+def _frame(name: str) -> str:
+    """Return the name of a column with # for each number."""
+    return re.sub(r"\d+", "#", name)
 
 
 def _check_all_numbered(columns: list[str], path: Path) -> None:
     """Raise a UserError that names a column which is not numbered as two or more class columns are."""
-    matches = ((name, NUMBERED_COLUMN.fullmatch(name)) for name in columns)
-    prefixes = {name: match[1] for name, match in matches if match and CLASS_PREFIX.fullmatch(match[1])}
-    if len(prefixes) < 2:
+    frames = {name: _frame(name) for name in columns}
+    numbered = [name for name, frame in frames.items() if "#" in frame and CLASS_FRAME.fullmatch(frame)]
+    if len(numbered) < 2:
         return
-    prefix = Counter(prefixes.values()).most_common(1)[0][0]
-    others = [name for name in columns if prefixes.get(name) != prefix]
+    usual = Counter(frames[name] for name in numbered).most_common(1)[0][0]
+    others = [name for name in columns if frames[name] != usual]
     if others:
-        numbered = [name for name in prefixes if prefixes[name] == prefix]
+        numbered = [name for name in numbered if frames[name] == usual]
         raise UserError(
             f"{path}: column {others[0]!r} is not numbered as the class columns {numbered[0]!r} to "
             f"{numbered[-1]!r} are; allowed: besides label and split only those; drop or rename it"
@@ -205,7 +222,7 @@ def _check_fractions(scores: pd.DataFrame, path: Path) -> None:
 
 def _class_positions(labels: pd.Series, classes: list[str], path: Path) -> NDArray:
     """Return the position of each label's class column: given, or looked up by its number or its name."""
-    numbers = _column_numbers(classes)
+    numbers = _column_numbers(classes, path)
     if labels.dtype.kind in "fiu":
         if numbers is None or (labels.dtype.kind == "f" and (labels % 1 != 0).any()):
             return labels.to_numpy()  # what is not a class there is refused with the arrays of any other file

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from focalcal.common.csv_rows import unexecuted
 from focalcal.reporting.html import render
 
 Row = Mapping[str, Any]
@@ -116,7 +117,12 @@ def empty_table(title: str) -> Table:
 def to_csv(table: Table) -> str:
     """Return the frame as CSV; numbers have all their digits."""
     written = [name for name in table.frame.columns if not name.startswith("_")]
-    return table.frame[written].to_csv(index=False, lineterminator="\n")
+    frame = pd.DataFrame({name: _unexecuted(table.frame[name]) for name in written}, columns=written)
+    return frame.to_csv(index=False, lineterminator="\n")
+
+
+def _unexecuted(column: pd.Series) -> pd.Series:
+    return column if column.dtype.kind in "iufb" else column.map(unexecuted)
 
 
 def to_markdown(table: Table) -> str:

@@ -1,4 +1,5 @@
 import json
+import os
 import pickle
 
 import numpy as np
@@ -66,11 +67,11 @@ def test_labels_may_be_names_of_class_columns(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.parametrize("prefix", ["", "class_", "y"])
+@pytest.mark.parametrize("pattern", ["{}", "class_{}", "y{}", "{}_logit", "{}.0", "model7_{}_score"])
 @pytest.mark.parametrize("first", [0, 1, 9])
-def test_numbers_say_which_class_a_column_is_wherever_it_stands(tmp_path, suffix, prefix, first):
+def test_numbers_say_which_class_a_column_is_wherever_it_stands(tmp_path, suffix, pattern, first):
     """Sorted by name, as many tools do, class_10 stands before class_9; labels mean the numbers."""
-    names = [f"{prefix}{first + k}" for k in range(3)]
+    names = [pattern.format(first + k) for k in range(3)]
     frame = table(names, labels=np.concatenate([VAL[1], TEST[1]]) + first)
     frame = frame[["label", *sorted(names, reverse=True), "split"]]
     path = tmp_path / f"x.{suffix}"
@@ -105,6 +106,19 @@ def test_a_row_index_and_texts_are_no_classes(tmp_path):
     assert_is_the_run(imports.import_logits(tmp_path / "x.parquet", "logits").logits, reverse=True)
     table().to_parquet(tmp_path / "x.parquet")
     assert_is_the_run(imports.import_logits(tmp_path / "x.parquet", "logits").logits, reverse=True)
+
+
+def test_a_small_table_that_would_fill_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    samples = 200_000
+    same = {"class_0": np.zeros(samples), "class_1": np.ones(samples), "label": np.ones(samples, dtype=int)}
+    pd.DataFrame(same).to_parquet(tmp_path / "x.parquet", index=False)
+    assert (tmp_path / "x.parquet").stat().st_size < 10_000
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 4000}.get)
+    monkeypatch.setattr(pd, "read_parquet", lambda path: pytest.fail(f"read {path}"))
+    with pytest.raises(
+        UserError, match=r"x\.parquet unpacks to 4\.8e\+06 bytes; allowed on this machine: 4\.1e"
+    ):
+        imports.import_logits(tmp_path / "x.parquet", "logits")
 
 
 def test_columns_of_the_same_name_are_told(tmp_path):
@@ -286,6 +300,16 @@ def test_faulty_arrays_are_named(tmp_path, arrays, message):
         (
             lambda t: t.set_axis(["class_1", "class_2", "class_02", "label", "split"], axis=1),
             "columns 'class_2' and 'class_02' have the same number",
+        ),
+        (
+            lambda t: t.set_axis(["1_2", "2_1", "3_3", "label", "split"], axis=1),
+            "the names '1_2' and '3_3' of columns differ in 2 numbers; allowed: one, that of the class",
+        ),
+        (
+            lambda t: t.set_axis(["0_logit", "1_logit", "2_logit", "label", "split"], axis=1).assign(
+                loss=0.5
+            ),
+            "column 'loss' is not numbered as the class columns '0_logit' to '2_logit' are",
         ),
         (
             lambda t: t.set_axis(["1", "2", "3", "label", "split"], axis=1).assign(label=1.5),
