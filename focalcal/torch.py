@@ -76,7 +76,9 @@ class CalibratorModule(nn.Module):
                 self.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
 
     @staticmethod
-    def from_saved(source: str | os.PathLike[str] | Mapping[str, Any] | Calibrator) -> "CalibratorModule":
+    def from_saved(
+        source: str | os.PathLike[str] | Mapping[str, Any] | Calibrator, dim: int | None = None
+    ) -> "CalibratorModule | AlongAxis":
         """Return the module of a saved or fitted calibrator.
 
         Parameters
@@ -84,10 +86,13 @@ class CalibratorModule(nn.Module):
         source : path-like, mapping or Calibrator
             A file that `saved.save` or a recommendation wrote, a record of `Calibrator.to_record`, or a
             fitted calibrator.
+        dim : int, optional
+            The axis of classes, for logits of any shape: 1 for those of segmentation, (n, k, height, width),
+            -1 for those of tokens, (n, length, k). Without it logits are (n, k).
 
         Returns
         -------
-        CalibratorModule
+        CalibratorModule or AlongAxis
             Its state is that of the calibrator, bit by bit.
 
         Raises
@@ -105,13 +110,29 @@ class CalibratorModule(nn.Module):
                 f"{type(calibrator).__name__} has no module; expected a calibrator that is a differentiable "
                 f"map with parameters; use its predict_log_proba"
             )
-        return _MODULES[form](calibrator)
+        module = _MODULES[form](calibrator)
+        return module if dim is None else AlongAxis(module, dim)
 
     def in_own_precision(self, logits: Tensor) -> Tensor:
         """Return checked logits with the precision of the parameters, or their own if it is higher."""
         _check_logits(logits, self.classes)
         own = next(itertools.chain(self.parameters(), self.buffers()))
         return logits.to(torch.promote_types(logits.dtype, own.dtype))
+
+
+class AlongAxis(nn.Module):
+    """A calibrator of logits of any shape: `dim` is their axis of classes, and the log-probabilities' too."""
+
+    def __init__(self, calibrator: CalibratorModule, dim: int) -> None:
+        super().__init__()
+        self.calibrator = calibrator
+        self.dim = dim
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Return log-probabilities of the shape of the logits."""
+        moved = logits.movedim(self.dim, -1)
+        logs = self.calibrator(moved.reshape(-1, moved.shape[-1]))
+        return logs.reshape(moved.shape).movedim(-1, self.dim)
 
 
 class FocalMapModule(CalibratorModule):

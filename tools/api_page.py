@@ -22,6 +22,7 @@ PUBLIC = {
     "focalcal.reporting.advice": ("Recommendation",),
     "focalcal.calibration.metrics": ("nll", "brier", "accuracy", "ece", "mce", "classwise_ece"),
     "focalcal.torch": ("CalibratorModule", "FocalLoss", "make_loss"),
+    "focalcal.onnx": ("export",),
     "focalcal.theory.psi": ("psi", "log_psi", "psi_inverse", "binary_logit_map"),
     "focalcal.theory.bounds": ("theoretical_temperatures", "tightest_temperatures"),
     "focalcal.theory.matching": ("match_temperature",),
@@ -31,9 +32,10 @@ API_HEAD = """\
 # Library
 
 `pip install .` installs the library with NumPy, SciPy, numba and scikit-learn. `pip install '.[torch]'` adds
-what `focalcal.torch` needs, `pip install '.[recommend]'` what the command `focalcal` needs. `import focalcal`
-loads nothing, `from focalcal import TemperatureScaling` only NumPy. The first fit loads numba and, once per
-machine, compiles for up to a minute. Every calibrator of the table below can be imported from `focalcal`.
+what `focalcal.torch` needs, `'.[onnx]'` what `focalcal.onnx` needs, and `'.[recommend]'` what the command
+`focalcal` needs. `import focalcal` loads nothing, `from focalcal import TemperatureScaling` only NumPy. The
+first fit loads numba and, once per machine, compiles for up to a minute. Every calibrator of the table below
+can be imported from `focalcal`.
 
 Logits are arrays (n, k), one column per class; labels are integers 0 to k - 1. [examples](examples) has three
 scripts. `make docs` writes this page.

@@ -8,8 +8,8 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from focalcal.calibration import saved
-from focalcal.calibration.classifier import CalibratedClassifier, logits_of_scores
+from focalcal import CalibratedClassifier, load, save
+from focalcal.calibration.classifier import logits_of_scores
 from focalcal.calibration.metrics import accuracy, ece
 
 X, y = load_digits(return_X_y=True)
@@ -18,9 +18,10 @@ plain = GaussianNB(var_smoothing=1e-3).fit(X_train, y_train)
 
 # %% The same classifier with a calibrator behind it
 # Five-fold cross-validation gives logits of samples that the classifier has not seen; the calibrator is
-# fitted to those. Any method of docs/names.md works; "ts" and "fts" never change which class is predicted.
+# fitted to those. "recommended" is the default; any method of docs/names.md works, and "ts" and "fts" never
+# change which class is predicted.
 models = {"as trained": plain}
-for method in ("ts", "fts", "svs"):
+for method in ("recommended", "ts", "fts", "svs"):
     models[method] = CalibratedClassifier(plain, calibrator=method, cv=5).fit(X_train, y_train)
 
 # %% Was it worth it?
@@ -33,7 +34,8 @@ for name, model in models.items():
 # %% Keep the calibrator
 # The file is readable JSON and restores every bit. It is applied to logits, here the logarithms of the
 # probabilities of the classifier.
-saved.save(models["svs"].calibrator_, "calibrator.json")
-logits = logits_of_scores(plain.predict_proba(X_test), "predict_proba", len(plain.classes_))
-again = saved.load("calibrator.json").predict_proba(logits)
-print("same after loading:", np.array_equal(again, models["svs"].predict_proba(X_test)))
+model = models["svs"]
+save(model.calibrator_, "calibrator.json")
+logits = logits_of_scores(plain.predict_proba(X_test), "predict_proba", len(plain.classes_), model.zero_)
+again = load("calibrator.json").predict_proba(logits)
+print("same after loading:", np.array_equal(again, model.predict_proba(X_test)))

@@ -10,29 +10,43 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from focalcal.calibration.calibrators import Calibrator, new_calibrator
-from focalcal.calibration.methods.affine import LOWEST_LOG
+from focalcal.calibration.calibrators import Calibrator, Uncalibrated, load_calibrator, new_calibrator
+from focalcal.calibration.files.logits_io import Split
+from focalcal.calibration.files.shapes import SMALLEST_PROBABILITY, logs_of, zero_of
+from focalcal.calibration.recommend import recommend
 from focalcal.common.arrays import finite_array, unmasked
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-PREFIT = "prefit"
+PREFIT, RECOMMENDED = "prefit", "recommended"
+SPEC = {
+    "methods": ["fms"],
+    "gammas": [0.0],
+    "temperatures": {"start": 0.01, "stop": 5.0, "step": 0.01},
+    "bins": 15,
+    "adaece": "split",
+    "run": {"loss": "", "gamma": 0.0},
+}
+"""How a calibrator is recommended; temperature scaling with a prior is always a candidate."""
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A scikit-learn classifier whose probabilities come from a calibrator of its logits.
 
     The logits are what `decision_function` returns, or else the logarithms of `predict_proba`. Of two classes
-    with one decision value d, they are 0 and d. Probabilities of 0 count as exp(-87.3), the smallest normal
-    float32.
+    with one decision value d, they are 0 and d. A probability of exactly 0, as forests and nearest neighbours
+    give them, counts as half the smallest other one of the samples that the calibrator is fitted to.
 
     Parameters
     ----------
     estimator : classifier
         Any classifier with `decision_function` or `predict_proba`.
     calibrator : str or Calibrator
-        A method of the catalogue, such as "ts", "fts" or "svs", or an unfitted calibrator.
+        A method of the catalogue, such as "ts", "fts" or "svs", or an unfitted calibrator. By default
+        "recommended": what `focalcal.recommend` chooses among the classifier as it is, temperature scaling
+        with a prior and, with 500 samples or more, focal matrix scaling. These are safe with few samples, and
+        the classifier is left as it is unless the samples call for a change.
     cv : int, splitter or "prefit"
         The calibrator is fitted to logits of samples that the classifier was not trained on. They come from
         this cross-validation, after which the classifier is fitted to all samples. With "prefit" the
@@ -45,7 +59,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator_ : classifier
         The fitted classifier.
     calibrator_ : Calibrator
-        The fitted calibrator; `focalcal.calibration.saved.save` writes it to a file.
+        The fitted calibrator; `focalcal.save` writes it to a file.
+    zero_ : float
+        What a probability of exactly 0 counts as.
     n_features_in_ : int
         Number of features, if the classifier has it.
     feature_names_in_ : array (n_features_in_,)
@@ -64,7 +80,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, estimator: BaseEstimator, calibrator: str | Calibrator = "fts", cv: Any = 5) -> None:
+    def __init__(
+        self, estimator: BaseEstimator, calibrator: str | Calibrator = RECOMMENDED, cv: Any = 5
+    ) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
         self.cv = cv
@@ -83,8 +101,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             scores = cross_val_predict(self.estimator, X, y, cv=self.cv, method=_score_method(self.estimator))
             self.estimator_ = clone(self.estimator).fit(X, y)
         self.classes_ = self.estimator_.classes_
-        logits = logits_of_scores(scores, _score_method(self.estimator_), len(self.classes_))
-        self.calibrator_ = calibrator.fit(logits, _class_numbers(y, self.classes_))
+        self.zero_ = zero_of(np.asarray(scores))
+        method = _score_method(self.estimator_)
+        logits = logits_of_scores(scores, method, len(self.classes_), self.zero_)
+        labels = _class_numbers(y, self.classes_)
+        if calibrator is None:
+            self.calibrator_ = load_calibrator(recommend(Split(logits, labels), SPEC).record)
+        else:
+            self.calibrator_ = calibrator.fit(logits, labels)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -95,7 +119,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         method = _score_method(self.estimator_)
         scores = getattr(self.estimator_, method)(X)
-        return self.calibrator_.predict_proba(logits_of_scores(scores, method, len(self.classes_)))
+        if method == "predict_proba" and isinstance(self.calibrator_, Uncalibrated):
+            return np.asarray(scores, dtype=np.float64)
+        logits = logits_of_scores(scores, method, len(self.classes_), self.zero_)
+        return self.calibrator_.predict_proba(logits)
 
     def predict(self, X: ArrayLike) -> NDArray:
         """Return the most probable label of each sample, (n,)."""
@@ -109,8 +136,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def logits_of_scores(scores: ArrayLike, method: str, classes: int) -> NDArray[np.float64]:
-    """Return logits (n, k) from what `decision_function` or `predict_proba` returned."""
+def logits_of_scores(
+    scores: ArrayLike, method: str, classes: int, zero: float = SMALLEST_PROBABILITY
+) -> NDArray[np.float64]:
+    """Return logits (n, k) from what `decision_function` or `predict_proba` returned.
+
+    Of probabilities they are the logarithms, and those below `zero` count as that.
+    """
     scores = finite_array(method, scores)
     if scores.ndim == 1:
         scores = np.column_stack([np.zeros_like(scores), scores])
@@ -118,7 +150,7 @@ def logits_of_scores(scores: ArrayLike, method: str, classes: int) -> NDArray[np
         raise ValueError(
             f"{method} has {scores.shape[1]} columns for {classes} classes; expected one column per class"
         )
-    return np.log(np.maximum(scores, np.exp(LOWEST_LOG))) if method == "predict_proba" else scores
+    return logs_of(scores, zero) if method == "predict_proba" else scores
 
 
 def _score_method(estimator: BaseEstimator) -> str:
@@ -131,7 +163,10 @@ def _score_method(estimator: BaseEstimator) -> str:
     )
 
 
-def _unfitted_calibrator(calibrator: str | Calibrator) -> Calibrator:
+def _unfitted_calibrator(calibrator: str | Calibrator) -> Calibrator | None:
+    """Return the calibrator to fit; None if it is to be chosen."""
+    if isinstance(calibrator, str) and calibrator == RECOMMENDED:
+        return None
     return clone(calibrator) if isinstance(calibrator, Calibrator) else new_calibrator(calibrator)
 
 

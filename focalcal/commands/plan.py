@@ -21,6 +21,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(
             f"{str(Path.cwd())!r} has no Snakefile; allowed: the folder of the workflow; change to the clone"
         )
+    from focalcal.config.yaml_files import check_yaml_files  # noqa: PLC0415
+
+    check_yaml_files(["config.yaml", *arguments.configfile])
     overlays = ["--configfile", *map(str, arguments.configfile)] if arguments.configfile else []
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet", "all"]
     finished = subprocess.run([*command, *overlays, "--", "plan"], check=False)

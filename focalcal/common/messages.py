@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -50,6 +51,9 @@ def shown(value: object) -> str:
 def allowed_names(value: object, allowed: Iterable[str]) -> str:
     """Return the allowed names, and the one that `value` probably stands for."""
     names = sorted(allowed)
-    close = difflib.get_close_matches(str(value), names, n=1)
+    text = str(value).lower()
+    initials = [name for name in names if "".join(part[:1] for part in re.split("[_-]", name)) == text]
+    folded = {name.lower(): name for name in names}
+    close = initials or [folded[name] for name in difflib.get_close_matches(text, folded, n=1)]
     hint = f"; did you mean {close[0]!r}?" if close else ""
     return f"allowed: {', '.join(names) or 'nothing'}{hint}"

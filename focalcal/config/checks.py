@@ -63,6 +63,12 @@ def check_runs(config: Mapping[str, Any], root: Path) -> None:
         for kind in ("dataset", "model", "loss"):
             _check_periods(f"config key 'logits.{name}.{kind}'", entry[kind])
         check_file(f"config key 'logits.{name}.path'", entry["path"])
+        meant = training_catalogue.likely_loss(entry["loss"])
+        if training_catalogue.known_loss(entry["loss"]) is None and meant:
+            raise UserError(
+                f"config key 'logits.{name}.loss' is {shown(entry['loss'])}; allowed: a loss by its id "
+                f"(docs/names.md), or a name that is none, as not-stated; did you mean {meant!r}?"
+            )
         with error_prefix(f"config key 'logits.{name}.loss'"):
             _check_gamma(entry["loss"])
 

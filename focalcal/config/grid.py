@@ -298,9 +298,11 @@ def _check_unique(runs: list[Run]) -> None:
         )
     repeated = [path for path, count in Counter(run.path for run in runs).items() if count > 1]
     if repeated:
+        names = [f"'{run.imported}'" for run in runs if run.path == repeated[0] and run.imported]
+        where = f" (logits {', '.join(names)})" if names else ""
         raise UserError(
-            f"config keys 'runs', 'logits' and 'published' describe the run {repeated[0]} more than once; "
-            f"allowed: each dataset, model, loss and seed once; keep it in one place only"
+            f"config keys 'runs', 'logits' and 'published' describe the run {repeated[0]} more than "
+            f"once{where}; allowed: each dataset, model, loss and seed once; keep it in one place only"
         )
 
 

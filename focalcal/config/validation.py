@@ -88,6 +88,8 @@ def _describe_violation(error: "ValidationError", schema: dict[str, Any]) -> str
         meaning = properties.get(missing, {}).get("description") or _meaning(error, schema)
         return f"config key {_dotted([*path, missing])!r} is missing; {meaning}"
     allowed, meaning = allowed_values(error.schema), _meaning(error, schema)
+    if isinstance(error.instance, bool):
+        meaning = f"YAML reads no, off, yes and on as false and true: put a text into quotes; {meaning}"
     return f"config key {_dotted(path)!r} is {shown(error.instance)}; allowed: {allowed}; {meaning}"
 
 

@@ -17,6 +17,7 @@ from focalcal.config import titles
 from focalcal.config.command_line import restore_types
 from focalcal.config.grid import Grid, build_grid
 from focalcal.config.validation import SCHEMA_FILE
+from focalcal.config.yaml_files import check_yaml_files
 from focalcal.snakemake_shim import copied_results, environment, orphaned_jobs
 
 
@@ -39,6 +40,8 @@ def read_configuration(
             RecursionError
         ):  # a configuration that contains itself is left to the checks
             config.update(restore_types(config, schema))
+        if is_main_process:
+            check_yaml_files([root / "config.yaml", *overlays])
         titles.fill_in(config, overlays)
         grid = build_grid(config, root, read_own_files=is_main_process)
         if is_main_process:

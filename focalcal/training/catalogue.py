@@ -6,6 +6,7 @@ without importing torch. A run depends on the file of its own loss, so a loss in
 run again.
 """
 
+import difflib
 import math
 import re
 from dataclasses import dataclass
@@ -136,6 +137,20 @@ def known_loss(loss_id: str) -> ParsedLoss | None:
         return None
 
 
+def likely_loss(text: str) -> str:
+    """Return the loss id that an unknown one probably stands for, as `FL-3` for focal-3, or ""."""
+    found = re.fullmatch(r"(.*?)[ _-]*(\d[\d.]*)?", text.strip().lower())
+    name, number = found.groups() if found else ("", None)
+    name = {"fl": "focal", "crossentropy": "ce", "cross-entropy": "ce"}.get(name, name)
+    kinds = difflib.get_close_matches(name, LOSSES, n=1, cutoff=0.8)
+    if not kinds or LOSSES[kinds[0]].has_steps:
+        return ""
+    family = LOSSES[kinds[0]]
+    fits = family.number is not None if number else family.number is None or family.number_is_optional
+    meant = f"{kinds[0]}-{number}" if number else kinds[0]
+    return meant if fits and meant != text else ""
+
+
 def training_gamma(loss_id: str) -> float | None:
     """Return the gamma whose Psi maps this loss's risk minimiser to the posterior, None if none is known.
 
@@ -196,7 +211,9 @@ def _split_numbers(base: str, loss_id: str) -> tuple[str, tuple[float, ...]]:
     kind, *parts = base.split("-")
     if kind in LOSSES and LOSSES[kind].has_steps and len(parts) > 1:
         return kind, _gamma_steps(parts, loss_id)
-    raise UserError(f"unknown loss {loss_id!r}; allowed: {loss_grammar()}")
+    meant = likely_loss(loss_id)
+    hint = f"; did you mean {meant!r}?" if meant else ""
+    raise UserError(f"unknown loss {loss_id!r}; allowed: {loss_grammar()}{hint}")
 
 
 def _gamma_steps(parts: list[str], loss_id: str) -> tuple[float, ...]:

@@ -160,6 +160,9 @@ def test_saturated_probabilities_are_read_with_a_warning(tmp_path):
     assert "val_logits" in imported.warnings[0]
     assert "exactly 0" in imported.warnings[0]
     assert "save logits instead" in imported.warnings[0]
+    smallest = arrays["val_logits"][arrays["val_logits"] > 0].min()
+    assert np.exp(imported.logits.val.logits.min()) == pytest.approx(max(smallest / 2, 1.18e-38), rel=1e-2)
+    assert imported.logits.test.logits.min() == imported.logits.val.logits.min()
 
 
 def test_undeclared_probabilities_are_refused(tmp_path):

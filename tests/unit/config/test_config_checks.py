@@ -178,6 +178,18 @@ def test_a_run_that_is_described_twice_is_refused():
     assert_refused(config, r"describe the run gauss-10/mlp/ce/seed2 more than once")
 
 
+def test_logits_that_describe_one_run_are_named(tmp_path):
+    (tmp_path / "x.npz").touch()
+    entry = {"path": str(tmp_path / "x.npz"), "dataset": "d", "model": "m", "loss": "ce", "seed": 1}
+    config = merged_config()
+    config["logits"] = {"one": entry, "other": dict(entry)}
+    assert_refused(config, r"describe the run d/m/ce/seed1 more than once \(logits 'one', 'other'\); allowed")
+    config["logits"] = {"one": entry | {"loss": "focal3"}}
+    assert_refused(config, r"'logits\.one\.loss' is \"focal3\"; allowed: .*did you mean 'focal-3'")
+    config["logits"] = {"one": entry | {"loss": False}}
+    assert_refused(config, r"'logits\.one\.loss' is false; .*YAML reads no, off, yes and on as false")
+
+
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_that_contradicts_itself_is_refused(name):
     values, message = RECIPES[name]

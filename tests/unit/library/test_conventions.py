@@ -5,13 +5,15 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict, train_test_split
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from focalcal.calibration.calibrators import FocalTemperatureScaling, TemperatureScaling, calibrator_class
@@ -138,6 +140,43 @@ def test_decisions_between_pairs_of_classes_are_refused():
     machine = SVC(decision_function_shape="ovo").fit(features, labels)
     with pytest.raises(ValueError, match="decision_function has 6 columns for 4 classes"):
         CalibratedClassifier(machine, "ts", "prefit").fit(features, labels)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        RandomForestClassifier(30, random_state=0),
+        KNeighborsClassifier(10),
+        DecisionTreeClassifier(random_state=0),
+        GaussianNB(),
+    ],
+)
+def test_by_default_no_classifier_gets_worse_by_more_than_noise(classifier, load):
+    features, labels = load(return_X_y=True)
+    train, test, of_train, of_test = train_test_split(
+        features, labels, test_size=0.5, random_state=0, stratify=labels
+    )
+    own = clone(classifier).fit(train, of_train)
+    model = CalibratedClassifier(classifier).fit(train, of_train)
+    before, after = (
+        -np.log(np.maximum(each.predict_proba(test)[np.arange(len(of_test)), of_test], 2.2e-16))
+        for each in (own, model)
+    )
+    change = after - before
+    assert change.mean() <= change.std(ddof=1) / len(change) ** 0.5
+    if model.calibrator_.to_record()["method"] == "none":
+        np.testing.assert_array_equal(model.predict_proba(test), own.predict_proba(test))
+
+
+def test_a_0_counts_as_half_the_smallest_other_probability():
+    forest = RandomForestClassifier(20, max_depth=2, random_state=0)
+    model = CalibratedClassifier(forest, "ts").fit(X, Y)
+    unseen = cross_val_predict(forest, X, Y, cv=5, method="predict_proba")
+    assert (unseen == 0).any()
+    assert model.zero_ == unseen[unseen > 0].min() / 2
+    expected = TemperatureScaling().fit(np.log(np.maximum(unseen, model.zero_)), Y)
+    assert model.calibrator_.temperature_ == pytest.approx(expected.temperature_, rel=1e-6)
 
 
 def test_probabilities_of_0_have_finite_logits():

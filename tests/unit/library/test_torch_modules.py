@@ -8,7 +8,12 @@ import pytest
 import torch
 
 from focalcal.calibration import saved
-from focalcal.calibration.calibrators import Context, calibrator_class, load_calibrator
+from focalcal.calibration.calibrators import (
+    Context,
+    FocalTemperatureScaling,
+    calibrator_class,
+    load_calibrator,
+)
 from focalcal.calibration.catalogue import BUILT_IN_METHODS, METHODS
 from focalcal.common.errors import UserError
 from focalcal.theory.psi import log_psi
@@ -174,3 +179,24 @@ def test_without_torch_one_line_says_what_to_install():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     message = "focalcal.torch needs the package 'torch'; install it with: pip install '.[torch]' in the clone"
     assert result.stderr.splitlines()[-1] == f"ImportError: {message}"
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((2, 4, 3, 5), 1), ((3, 7, 4), -1), ((4, 6), 0)])
+def test_logits_of_any_shape_are_calibrated_along_their_axis_of_classes(shape, dim):
+    calibrator = FocalTemperatureScaling().fit(*like_a_network(100, 4, seed=5))
+    logits = np.random.default_rng(0).normal(size=shape)
+    found = CalibratorModule.from_saved(calibrator, dim=dim)(torch.tensor(logits)).numpy()
+    assert found.shape == shape
+    rows = np.moveaxis(logits, dim, -1).reshape(-1, 4)
+    expected = calibrator.predict_log_proba(rows)
+    np.testing.assert_allclose(np.moveaxis(found, dim, -1).reshape(-1, 4), expected, rtol=0, atol=1e-12)
+
+
+def test_modules_can_be_exported_and_traced():
+    calibrator = FocalTemperatureScaling().fit(*like_a_network(100, 4, seed=5))
+    module, logits = CalibratorModule.from_saved(calibrator), torch.randn(6, 4)
+    expected = module(logits)
+    exported = torch.export.export(module, (logits,), dynamic_shapes=({0: torch.export.Dim("n")},)).module()
+    assert torch.equal(exported(logits), expected)
+    assert exported(logits[:2]).shape == (2, 4)
+    assert torch.equal(torch.compile(module, backend="eager")(logits), expected)
