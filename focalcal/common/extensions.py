@@ -73,7 +73,9 @@ def check_extensions(kind: str, built_in: Collection[str], root: Path = CHECKOUT
                 f"rename the file"
             )
         extension_code(kind, name, root)
-        _defined_name(kind, root / file, file)
+        tree = ast.parse((root / file).read_text(encoding="utf-8"))
+        _check_definition(kind, file, tree, _defined_name(kind, root / file, file))
+        _check_packages(file, tree, root)
 
 
 @functools.cache
@@ -92,12 +94,8 @@ def load_extension(kind: str, name: str, root: Path = CHECKOUT) -> Any:
     specification.loader.exec_module(module)
     found = getattr(module, defined)
     if kind == "calibrators":
-        for method in _METHODS:
-            if not callable(getattr(found, method, None)):
-                raise UserError(
-                    f"{file}: class {found.__name__} has no method {method}; allowed: {KINDS[kind]}; add it "
-                    f"(docs/extend.md)"
-                )
+        lacking = [method for method in _METHODS if not callable(getattr(found, method, None))]
+        _check_methods(file, found.__name__, lacking)
     else:
         _check_arguments(kind, file, found)
     return found
@@ -112,6 +110,69 @@ def extension_attributes(kind: str, made: Callable[[str], Any]) -> Callable[[str
         return made(name)
 
     return attribute
+
+
+def _check_definition(kind: str, file: str, tree: ast.Module, name: str) -> None:
+    """Raise a UserError where a definition shows that it cannot be called as it will be."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name and kind == "calibrators" and not node.bases:
+            defined = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            _check_methods(file, name, [method for method in _METHODS if method not in defined])
+        elif isinstance(node, ast.FunctionDef) and node.name == name and not node.decorator_list:
+            _check_arguments(kind, file, _with_arguments_of(node))
+
+
+def _with_arguments_of(node: ast.FunctionDef) -> Callable:
+    """Return a function that takes the same arguments and does nothing; nothing of the user's runs."""
+    arguments = ast.parse(f"lambda {ast.unparse(_plain(node.args))}: None", mode="eval")
+    return eval(compile(arguments, "arguments", "eval"))  # noqa: S307 - names of arguments only
+
+
+def _plain(arguments: ast.arguments) -> ast.arguments:
+    """Return arguments without annotations whose defaults are None."""
+    nothing = ast.Constant(None)
+
+    def bare(given: list[ast.arg]) -> list[ast.arg]:
+        return [ast.arg(argument.arg) for argument in given]
+
+    return ast.arguments(
+        posonlyargs=bare(arguments.posonlyargs),
+        args=bare(arguments.args),
+        vararg=ast.arg(arguments.vararg.arg) if arguments.vararg else None,
+        kwonlyargs=bare(arguments.kwonlyargs),
+        kw_defaults=[default and nothing for default in arguments.kw_defaults],
+        kwarg=ast.arg(arguments.kwarg.arg) if arguments.kwarg else None,
+        defaults=[nothing for _ in arguments.defaults],
+    )
+
+
+def _check_methods(file: str, name: str, missing: list[str]) -> None:
+    """Raise a UserError for the first method that a calibrator lacks."""
+    if missing:
+        raise UserError(
+            f"{file}: class {name} has no method {missing[0]}; allowed: {KINDS['calibrators']}; add it "
+            f"(docs/extend.md)"
+        )
+
+
+def _check_packages(file: str, tree: ast.Module, root: Path) -> None:
+    """Raise a UserError for a package that an extension imports when it is loaded and that is not here."""
+    for node in tree.body:
+        names = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+        for package in (name.partition(".")[0] for name in names):
+            beside = [place / package for place in (root, (root / file).parent)]
+            own = any(path.exists() or path.with_suffix(".py").exists() for path in beside)
+            if not own and package not in sys.modules and importlib.util.find_spec(package) is None:
+                raise UserError(
+                    f"{file}, line {node.lineno}: the package {package!r} is not installed; allowed: "
+                    f"packages of this environment ({sys.executable}); install it"
+                )
 
 
 def _check_arguments(kind: str, file: str, function: Callable) -> None:

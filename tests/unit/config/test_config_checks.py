@@ -5,6 +5,7 @@ import re
 import pytest
 
 from focalcal.common.errors import UserError
+from focalcal.common.extensions import check_extensions
 from focalcal.config.checks import check_own_code
 from focalcal.config.grid import build_grid
 from tests.project import ROOT, merged_config
@@ -267,3 +268,49 @@ def test_a_misplaced_or_misnamed_extension_is_refused(tmp_path, file, text, mess
     with pytest.raises(UserError) as caught:
         check_own_code(tmp_path)
     assert str(caught.value).startswith(f"extensions/{file}{message}")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("losses/mine.py", "def loss(logits): ...", ": loss does not take the arguments it is given"),
+        ("losses/mine.py", "def loss(logits, labels): ...", ": loss does not take the arguments it is given"),
+        ("losses/mine.py", "def los(logits, labels): ...", " does not define what it should; allowed"),
+        ("metrics/mine.py", "def metric(probs, labels, bins): ...", ": metric does not take the arguments"),
+        ("metrics/mine.py", "def metric(probs, labels, *, bins): ...", ": metric does not take the arg"),
+        ("models/mine.py", "def build(): ...", ": build does not take the arguments it is given"),
+        ("calibrators/mine.py", "class A:\n  def fit(self): ...", ": class A has no method predict_proba"),
+        (
+            "metrics/mine.py",
+            "import absent.part\ndef metric(a, b): ...",
+            ", line 1: the package 'absent'",
+        ),
+        ("metrics/mine.py", "from absent import x\ndef metric(a, b): ...", ", line 1: the package 'absent'"),
+    ],
+)
+def test_an_extension_that_cannot_be_called_is_refused_without_running_it(tmp_path, file, text, message):
+    path = tmp_path / "extensions" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{text}\n1 / 0", encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        check_extensions(path.parent.name, (), tmp_path)
+    assert str(caught.value).startswith(f"extensions/{file}{message}")
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("losses/mine.py", "from _shared import x\ndef loss(logits, labels, gamma: 'float' = 1 / 0): ..."),
+        ("losses/mine.py", "def loss(logits, labels, *, gamma=None, **others): ..."),
+        ("metrics/mine.py", "import numpy as np\ndef metric(probs, labels, /, bins=15): ..."),
+        ("metrics/mine.py", "from numpy import mean as metric"),
+        ("models/mine.py", "def build(*sizes): ..."),
+        ("calibrators/mine.py", "class A(Base): ..."),
+    ],
+)
+def test_an_extension_that_may_be_called_is_accepted_without_running_it(tmp_path, file, text):
+    path = tmp_path / "extensions" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    path.with_name("_shared.py").write_text("x = 1 / 0", encoding="utf-8")
+    check_extensions(path.parent.name, (), tmp_path)

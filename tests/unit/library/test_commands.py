@@ -1,6 +1,7 @@
 """The command `focalcal`: from files to calibrated probabilities, comparisons and answers for programs."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import focalcal
 from focalcal.__main__ import COMMANDS, main
 from focalcal.calibration.files.logits_io import ABSENT
 from focalcal.reporting.advice import task_lines
+from tests.project import ROOT
 from tests.unit.calibration.logit_sets import noisy
 
 LOGITS, LABELS = noisy(400, 3, 4.0, 1)
@@ -158,6 +160,26 @@ def test_tasks_are_predicted_by_fits_to_the_others(tmp_path, capsys):
     _, err, code = lines(capsys, "recommend", tmp_path / "x.npz", "--by-task")
     assert code == 2
     assert "--by-task is given, but the file has one task only" in err
+
+
+def test_the_example_of_the_page_on_language_models(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "language-models.md").read_text("utf-8")
+    code = next(text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "json.dumps" in text)
+    exec(code, {})  # noqa: S102
+    out, err, code = lines(capsys, "recommend", "logs", "--by-task")
+    assert code == 0
+    for line in ("understood: log-likelihoods of options: 2 tasks, 400 questions",):
+        assert line in page
+        assert line in err
+    for line in (
+        "Recommendation: temperature scaling with a prior (TS-P).",
+        "Lower log-loss in 2 of 2 tasks.",
+    ):
+        assert line in page
+        assert line in out
+    calibrator = focalcal.load("logs.recommended.json")
+    assert calibrator.temperature_ == pytest.approx(2.0, rel=0.15)
 
 
 def test_questions_with_fewer_options_never_get_the_others():
