@@ -89,6 +89,15 @@ def export(
     ------
     UserError
         If the classifier's output does not fit, or a probability differs by more than 1e-6.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from focalcal import TemperatureScaling
+    >>> from focalcal.onnx import export
+    >>> fitted = TemperatureScaling().fit([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]], [0, 1, 1])
+    >>> export(fitted, pathlib.Path(tempfile.mkdtemp()) / "calibrator.onnx", classes=2) < 1e-6
+    True
     """
     tail = _calibrator_model(calibrator, classes, kind)
     error = _largest_error(tail, calibrator, classes, kind)
