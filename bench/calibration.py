@@ -24,6 +24,7 @@ from bench._table import Row, finish, parser, progress
 from focalcal.calibration.calibrators import FocalTemperatureScaling
 from focalcal.calibration.fitting.objective import Objective, default_threads
 from focalcal.calibration.fitting.search import K24_GAMMAS, K24_TEMPERATURES
+from focalcal.calibration.methods.focal_matrix import FocalMatrixScaling
 from focalcal.calibration.methods.scaling import StructuredMatrixScaling, StructuredVectorScaling
 from focalcal.theory.psi import log_psi
 
@@ -60,6 +61,27 @@ print(time.perf_counter() - begin[0], time.process_time() - begin[1])
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 print(memory, len({{fit["method"] for fit in record["fits"]}}))
 """
+RECOMMENDATION = """
+import resource, time
+from bench.calibration import network_like
+from bench.recommend import SPEC
+from focalcal.calibration.catalogue import METHODS
+from focalcal.calibration.files.logits_io import Split
+from focalcal.calibration.recommend import recommend
+split = Split(*network_like({samples}, {classes}))
+begin = time.perf_counter(), time.process_time()
+recommend(split, SPEC | {{"methods": list(METHODS)}})
+print(time.perf_counter() - begin[0], time.process_time() - begin[1])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+GOALS = {
+    "all default methods 5,000 x 10": 3.0,
+    "all default methods 5,000 x 100": 12.0,
+    "fms 5,000 x 100": 5.0,
+    "recommend 10,000 x 1,000": 60.0,
+    "recommend 25,000 x 1,000": 180.0,
+}
+"""The most seconds that a measurement should take on two processors."""
 
 
 def network_like(samples: int, classes: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -216,9 +238,25 @@ def whole_run(samples: int, classes: int, step: float = 0.01) -> dict[str, float
     `samples` in each split; `step` is that of the grid of temperatures.
     """
     code = WHOLE_RUN.format(samples=samples, classes=classes, step=step)
+    return dict(zip((*SECONDS, "GiB", "methods"), in_new_process(code), strict=True))
+
+
+def recommendation(samples: int, classes: int) -> dict[str, float]:
+    """Return what a recommendation from all candidates costs in a new process."""
+    code = RECOMMENDATION.format(samples=samples, classes=classes)
+    return dict(zip((*SECONDS, "GiB"), in_new_process(code), strict=True))
+
+
+def matrix_scaling(samples: int, classes: int) -> dict[str, float]:
+    """Return what one fit of focal matrix scaling costs."""
+    logits, labels = network_like(samples, classes)
+    return dict(zip(SECONDS, seconds(lambda: FocalMatrixScaling().fit(logits, labels), 2), strict=True))
+
+
+def in_new_process(code: str) -> list[float]:
+    """Return the numbers that a program prints."""
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    names = (*SECONDS, "GiB", "methods")
-    return dict(zip(names, map(float, output.split()), strict=True))
+    return [float(number) for number in output.split()]
 
 
 def fresh_process(
@@ -226,17 +264,16 @@ def fresh_process(
 ) -> dict[str, float]:
     """Return seconds from the import to the first result in a new process, and its peak memory in GiB."""
     code = FRESH_PROCESS.format(samples=samples, classes=classes, temperatures=temperatures, gammas=gammas)
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    elapsed, memory = map(float, output.split())
-    return {"seconds": elapsed, "GiB": memory}
+    return dict(zip(("seconds", "GiB"), in_new_process(code), strict=True))
 
 
 def rows_of(title: str, numbers: dict[str, float]) -> list[Row]:
     """Return the lines of the table for what one measurement returned: ratios and what has a goal."""
-    if title.startswith("all default methods"):
-        limit = 3.0 if title.endswith("x 10") else 10.0 if title.endswith("x 100") else None
-        memory = Row(f"{title}: GiB", numbers["GiB"], at_most=8)
-        return [Row(f"{title}: {name}", numbers[name], at_most=limit) for name in SECONDS] + [memory]
+    if title.startswith(("all default methods", "fms", "recommend")):
+        goal, folds = GOALS.get(title), title.startswith("recommend")  # which run side by side
+        limits = {"seconds": goal, "processor seconds": None if folds else goal, "GiB": 6 if folds else 8}
+        named = {name: limit for name, limit in limits.items() if name in numbers}
+        return [Row(f"{title}: {name}", numbers[name], at_most=limit) for name, limit in named.items()]
     # Ratios are the other way's time to ours; a fit of more parameters may take longer than a simpler one.
     least = 1.0 if title.startswith("grid") else 1 / 1.5 if title.startswith("exact") else 0.5
     return [
@@ -253,7 +290,7 @@ def main() -> None:
         "--all-points", action="store_true", help="measure the straightforward way everywhere"
     )
     options.add_argument(
-        "--large", action="store_true", help="also run all methods on 50,000 x 1,000 logits (many minutes)"
+        "--large", action="store_true", help="also measure 25,000 and 50,000 x 1,000 logits (many minutes)"
     )
     arguments = options.parse_args()
     every = 1 if arguments.all_points else QUICK_EVERY if arguments.quick else EVERY
@@ -262,6 +299,7 @@ def main() -> None:
         "exact FTS 5,000 x 100": lambda: exact(5000, 100),
         "structured 5,000 x 10": lambda: structured(5000, 10),
         "all default methods 5,000 x 10": lambda: whole_run(5000, 10),
+        "fms 5,000 x 100": lambda: matrix_scaling(5000, 100),
         "first call in a fresh process": lambda: min(
             (fresh_process(20, 3, 2, (0.0, 1.0)) for _ in range(3)), key=lambda run: run["seconds"]
         ),
@@ -272,9 +310,11 @@ def main() -> None:
             "structured 5,000 x 100": lambda: structured(5000, 100),
             "all default methods 5,000 x 100": lambda: whole_run(5000, 100),
             "doubling (2 is linear)": scaling,
+            "recommend 10,000 x 1,000": lambda: recommendation(10_000, 1000),
             "memory at 10,000 x 1,000": lambda: fresh_process(10_000, 1000, 20, GAMMAS),
         }
     if arguments.large:
+        measurements["recommend 25,000 x 1,000"] = lambda: recommendation(25_000, 1000)
         title = "all default methods 50,000 x 1,000, every 50th temperature"
         measurements[title] = lambda: whole_run(50_000, 1000, 0.5)
     progress("compiling, if nothing has yet")
