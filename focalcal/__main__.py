@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import focalcal
 from focalcal.common.errors import exit_code
 
-COMMANDS = ("recommend", "apply", "compare", "export", "plan", "verify")
+COMMANDS = ("recommend", "apply", "compare", "export", "plan", "verify", "accept")
 """Each is a module of `focalcal.commands`."""
 
 

@@ -16,10 +16,14 @@ import focalcal
 sys.path.remove(str(ROOT))
 
 from focalcal.calibration import catalogue
-from focalcal.config.provenance import job_params
+from focalcal.config.provenance import job_params, own_params
 from focalcal.reporting import products
 from focalcal.reporting.records import state
-from focalcal.snakemake_shim.start import before_jobs, read_configuration
+from focalcal.snakemake_shim.start import (
+    before_jobs,
+    read_accepted,
+    read_configuration,
+)
 from focalcal.theory.settings import job_settings
 from focalcal.training.catalogue import loss_file
 from focalcal.training.models.catalogue import model_file
@@ -31,7 +35,8 @@ GRID = read_configuration(
     is_main_process=workflow.is_main_process,
     is_module=Path(workflow.basedir).resolve() != ROOT.resolve(),
 )
-code_version = cache(job_params)
+ACCEPTED = read_accepted()
+code_version = cache(partial(job_params, ACCEPTED))
 CALIBRATORS = catalogue.declaring_files(config["calibration"]["methods"])
 SIMULATED_CALIBRATORS = catalogue.declaring_files(
     GRID.simulation_spec.get("methods", ())
@@ -39,6 +44,8 @@ SIMULATED_CALIBRATORS = catalogue.declaring_files(
 SIZE_CALIBRATORS = catalogue.declaring_files(GRID.sizes_methods)
 LAYOUT = products.Layout(GRID)
 REPORT = "results/report.html"
+# Written by `focalcal accept`, which no rule calls.
+REVIEWED = ["results/accepted.json"] if ACCEPTED.entries else []
 VOCABULARY = f"vocabulary={catalogue.fingerprint()}"
 
 
@@ -80,10 +87,8 @@ def own_code(entry_point, file_of, wildcard):
     """Return a function of wildcards: digests of the file of a loss or model, excluding files shared by all runs."""
 
     def digests(wildcards):
-        shared = set(code_version(entry_point))
-        return " ".join(
-            sorted({*code_version(file_of(getattr(wildcards, wildcard)))} - shared)
-        )
+        file = file_of(getattr(wildcards, wildcard))
+        return " ".join(own_params(ACCEPTED, entry_point, file))
 
     return digests
 

@@ -48,6 +48,7 @@ rule collect:
             run=GRID.paths if GRID.report_settings("recommend")["recommend"] else [],
         ),
         data=collect("results/data/{dataset}.json", dataset=GRID.datasets),
+        accepted=REVIEWED,
     output:
         collect(
             "results/tables/{frame}.csv",
@@ -288,6 +289,7 @@ rule report:
         tables=LAYOUT.files(LAYOUT.products("table"), "html", "csv", "tex"),
         figures=LAYOUT.files(LAYOUT.reported("figure"), "png"),
         advice=collect("results/{file}", file=LAYOUT.advised.values()),
+        accepted=REVIEWED,
     output:
         report=REPORT,
         config="results/config.json",

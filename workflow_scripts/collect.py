@@ -4,6 +4,7 @@ from workflow_scripts.entry import Spec, command, start
 
 from pathlib import Path
 
+from focalcal.config import accepted
 from focalcal.config.grid import Grid
 from focalcal.config.provenance import ROOT
 from focalcal.reporting.records import collect
@@ -14,7 +15,7 @@ def main(spec: Spec, results: Path) -> None:
     """Write the tables of a folder with runs/, calibration/ and recovery/, or name its stale runs."""
     grid, tables = Grid(spec, ROOT), results / "tables"
     records = collect.read_records(grid, results)
-    collect.write_runs(grid, records, tables / "runs.csv")
+    collect.write_runs(grid, records, accepted.read(results), tables / "runs.csv")
     collect.write_metrics(records, results, tables / "metrics.csv")
     sized = collect.read_sized_runs(grid, records, results)
     choices = collect.read_choices(grid, records, results)

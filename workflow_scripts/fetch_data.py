@@ -5,6 +5,7 @@ from workflow_scripts.entry import Spec, command, start
 from pathlib import Path
 
 from focalcal.common.io import write_json
+from focalcal.config.provenance import made_by
 from focalcal.data import prepared
 from focalcal.data.fetch import cache_folder
 from focalcal.data.prepare import dataset_record, prepare_dataset
@@ -15,7 +16,8 @@ def main(spec: Spec, output: Path, record: Path, cache: Path | None = None) -> N
     """Write the prepared dataset and its record; downloads go to $FOCALCAL_CACHE or ~/.cache/focalcal."""
     preparation = prepare_dataset(spec, cache_folder(cache))
     prepared.write_dataset(output, preparation.data)
-    write_json(record, dataset_record(spec, preparation, output))
+    origin = made_by(spec, "workflow_scripts/fetch_data.py")
+    write_json(record, {**dataset_record(spec, preparation, output), **origin})
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Where a result came from: code, packages, commit, machine kind, cluster job."""
 
+import functools
 import os
 import platform
 import subprocess
@@ -8,19 +9,44 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.common.codehash import code_version, package_versions
+from focalcal.config.accepted import Accepted
 
 PLUMBING = True
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def job_params(entry_point: str, *modules: str) -> tuple[str, ...]:
+def job_params(accepted: Accepted, entry_point: str, *modules: str) -> tuple[str, ...]:
     """Return the code behind a job as params of its rule: digests, then versions of numerical packages.
+
+    What differs by an accepted change only is what it was before.
+    """
+    return accepted.before(rule_of(entry_point), code_lines(entry_point, *modules))
+
+
+def own_params(accepted: Accepted, entry_point: str, module: str) -> tuple[str, ...]:
+    """Return the params for a module that some jobs of a rule load by name, without those of all jobs."""
+    own = set(code_lines(module)) - set(code_lines(entry_point))
+    return accepted.before(rule_of(entry_point), sorted(own), whole=False)
+
+
+@functools.cache
+def code_lines(entry_point: str, *modules: str) -> tuple[str, ...]:
+    """Return `path=digest` for each module that computes, then `name==version` for each numerical package."""
+    versions = package_versions(ROOT, entry_point, *modules)
+    return (*code_version(ROOT, entry_point, *modules), *package_lines(versions))
+
+
+def package_lines(versions: Mapping[str, str]) -> list[str]:
+    """Return `name==version` for each package.
 
     A version is that of the release: results may be made on a GPU and collected without one.
     """
-    versions = package_versions(ROOT, entry_point, *modules).items()
-    packages = (f"{name}=={version.partition('+')[0]}" for name, version in versions)
-    return (*code_version(ROOT, entry_point, *modules), *packages)
+    return [f"{name}=={version.partition('+')[0]}" for name, version in versions.items()]
+
+
+def rule_of(entry_point: str) -> str:
+    """Return the name of the rule that calls an entry point."""
+    return Path(entry_point).stem
 
 
 def provenance(entry_point: str, *modules: str) -> dict:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.common.errors import USER_ERROR_EXIT_CODE, UserError
-from focalcal.config import titles
+from focalcal.config import accepted, titles
 from focalcal.config.command_line import restore_types
 from focalcal.config.grid import Grid, build_grid
 from focalcal.config.validation import SCHEMA_FILE
@@ -53,6 +53,12 @@ def read_configuration(
         if config["cache"] is not None:
             os.environ["FOCALCAL_CACHE"] = config["cache"]
     return grid
+
+
+def read_accepted() -> accepted.Accepted:
+    """Return the accepted changes of the results here; a damaged file ends the process."""
+    with _ending_with_one_line():
+        return accepted.read(Path("results"))
 
 
 def before_jobs(config: dict[str, Any], report: Path) -> None:

@@ -7,6 +7,7 @@ import base64
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -103,6 +104,33 @@ def test_new_gamma_or_seed_runs_only_the_new_runs(project, key, value):
     assert planned["train"] == planned["dump_logits"] == planned["calibrate"] == 2
     assert planned["recover"] == 1
     assert stages(planned) == {"training", "calibration", "recovery", "reporting"}
+
+
+def test_an_accepted_change_of_code_runs_nothing_again_but_what_tells_of_it(project):
+    def change(path, text):
+        project.edit(
+            f"focalcal/{path}", "from pathlib import Path\n", f"from pathlib import Path\n\n{text}\n"
+        )
+
+    change("training/loop.py", "CHANGED = True")
+    change("calibration/files/logits_io.py", "CHANGED = True")
+    (project.root / "focalcal/calibration/renamed.py").write_text("CHANGED = True\n", encoding="utf-8")
+    project.edit(
+        "focalcal/calibration/metrics.py", "import numpy", "import focalcal.calibration.renamed\nimport numpy"
+    )
+    computing = {"train", "dump_logits", "calibrate", "recommend", "recover"}
+    assert set(project.planned()) > computing
+    command = [sys.executable, "-m", "focalcal", "accept", "--reason", "Nothing is computed otherwise"]
+    subprocess.run(command, cwd=project.root, check=True, capture_output=True)
+    planned = project.planned()
+    assert {"collect", "report"} < set(planned)
+    assert not computing & set(planned)
+    project.snakemake("results/tables/runs.csv")
+    assert (project.root / "results/tables/runs.csv").read_text("utf-8").count(
+        "Nothing is computed otherwise ("
+    ) == 4
+    change("training/loop.py", "CHANGED = False")
+    assert project.planned()["train"] == 4
 
 
 def test_another_shown_criterion_fits_nothing_again(project):

@@ -17,6 +17,7 @@ from focalcal.common.checksums import outdated
 from focalcal.common.csv_rows import write_rows
 from focalcal.common.errors import UserError
 from focalcal.common.io import atomic_output, read_json, refusing_damage, write_text
+from focalcal.config.accepted import Accepted
 from focalcal.config.grid import Grid, Run
 from focalcal.reporting.products import INPUTS
 from focalcal.reporting.records import stale
@@ -31,8 +32,10 @@ RUN_COLUMNS = (
     *COLUMNS[:4],
     *("epochs", "status", "device", "wall_seconds", "git_commit", "slurm_job_id"),
     *("imported", "published", "train_error", "bins", "recovery_bins", "temperature_grid", "gamma_grid"),
+    "accepted",
 )
-"""What a run is, how it ended and where it ran; then what decides whether a paper's statement is about it."""
+"""What a run is, how it ended and where it ran; what decides whether a paper's statement is about it; which
+changes of code or packages since then were accepted, and who did."""
 CALIBRATION, RECOVERY = "calibration/{run.path}/metrics.csv", "recovery/{run.dataset}/{run.model}/metrics.csv"
 """The metrics of one run, and of all runs of one dataset and model, below the results folder."""
 FILES = (
@@ -73,7 +76,7 @@ def write_metrics(records: Records, results: Path, path: Path) -> None:
                 target.writelines(recovered.get(run.path, ()))
 
 
-def write_runs(grid: Grid, records: Records, path: Path) -> None:
+def write_runs(grid: Grid, records: Records, reviewed: Accepted, path: Path) -> None:
     """Write one row per run, failed ones included: what it is, how it ended, where it ran."""
     rows = []
     for run, content in records.items():
@@ -90,6 +93,7 @@ def write_runs(grid: Grid, records: Records, path: Path) -> None:
             "recovery_bins": recovery["bins"],
             "temperature_grid": " ".join(f"{number:g}" for number in temperatures),
             "gamma_grid": " ".join(f"{number:g}" for number in calibration["gammas"]),
+            "accepted": reviewed.of_run(run.path, f"{run.dataset}/{run.model}"),
         }
         rows.append({name: found.get(name) for name in RUN_COLUMNS})
     write_rows(path, rows, RUN_COLUMNS)

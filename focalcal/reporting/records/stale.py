@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from focalcal.calibration.catalogue import declaring_files
 from focalcal.common.errors import UserError
 from focalcal.common.io import read_json
+from focalcal.config import accepted
 from focalcal.config.grid import Grid, Run
 from focalcal.config.provenance import code_digests
 from focalcal.training.catalogue import loss_file
@@ -49,13 +50,17 @@ class _Job(NamedTuple):
 def refuse(grid: Grid, results: Path, rules: Container[str] = RECORDS) -> list[Path]:
     """Return the records of these rules' jobs that exist; raise a UserError that names stale ones."""
     jobs = [job for job in _jobs(grid) if job.rule in rules and job.record(results).exists()]
-    stale = [(job, *found) for job in jobs for found in _staleness(job, results)]
+    reviewed = accepted.read(results)
+    stale = [(job, *found) for job in jobs for found in _staleness(job, results, reviewed)]
     if stale:
         reasons = [f"{job.subject}: {reason}" for job, _, reason in stale]
         again = _to_make_again(stale, Counter(job.rule for job in jobs), results)
+        by_code = any(" code differs in " in reason for reason in reasons)
+        accept = "; or see `focalcal accept`, if the change of code changes no number" if by_code else ""
         raise UserError(
             f"stale runs, made by another configuration or other code ({first_of(reasons, '; ')}); allowed: "
             f"records that match; add `--forcerun {' '.join(again)}` to the same command to make them again"
+            f"{accept}"
         )
     return [job.record(results) for job in jobs]
 
@@ -93,15 +98,15 @@ def _jobs(grid: Grid) -> Iterator[_Job]:
         yield _Job(first, "recover", "recovery", grid.recovery_spec(dataset, model))
 
 
-def _staleness(job: _Job, results: Path) -> Iterator[tuple[Sequence[str], str]]:
+def _staleness(job: _Job, results: Path, reviewed: accepted.Accepted) -> Iterator[tuple[Sequence[str], str]]:
     """Yield the rules to run again and the reason: other settings, other code, other data."""
     content = read_json(job.record(results))
     settings = differing(content.get("spec", {}), job.spec)
     if settings:
         yield [job.rule], f"its {job.noun} settings differ in {first_of(settings, ', ')}"
     recorded = content.get("provenance", {}).get("code", {})
-    code = differing(recorded, code_digests(f"workflow_scripts/{job.rule}.py", *job.modules))
-    if code:
+    current = code_digests(f"workflow_scripts/{job.rule}.py", *job.modules)
+    if code := differing(*(reviewed.digests(job.rule, digests) for digests in (recorded, current))):
         yield [job.rule], f"its {job.noun} code differs in {first_of(code, ', ')}"
     if job.rule == "train":
         checksum = read_json(results / RECORDS["fetch_data"].format(run=job.run))["checksum"]

@@ -13,6 +13,7 @@ from focalcal.calibration.catalogue import METHODS
 from focalcal.common.csv_rows import read_rows
 from focalcal.common.intervals import level_text
 from focalcal.common.io import read_json, refusing_damage
+from focalcal.config import accepted
 from focalcal.config.grid import Grid
 from focalcal.config.provenance import ROOT
 from focalcal.reporting.html import render
@@ -96,6 +97,8 @@ class Contents:
     costs: Sequence[Cost]
     provenance: Mapping[str, Counter[str]]
     """Property -> value -> number of runs."""
+    accepted: Sequence[Mapping[str, Any]]
+    """Changes of code and packages since then that were accepted."""
     blocks: Mapping[str, Sequence[Block]]
     """Section -> products."""
     evidence: Sequence[EvidenceFile]
@@ -201,6 +204,7 @@ def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Conte
         claims=[{**claim, "evidence": _linked_files(claim["evidence"], anchors)} for claim in claims],
         costs=read_costs(results / "benchmarks"),
         provenance=_origins(records.values()),
+        accepted=accepted.read(results).entries,
         blocks=blocks,
         evidence=evidence,
         records={

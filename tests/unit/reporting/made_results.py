@@ -66,7 +66,7 @@ class MadeResults:
             for run in self.grid:
                 status = "diverged" if run.path in self.failed else "ok"
                 identity = [run.dataset, run.model, run.loss, run.seed, 3, status, "cpu", 1.5, "abc", ""]
-                writer.writerow([*identity, "", "", 0.01, 15, 10, "0.01 5 0.01", "-0.5 1"])
+                writer.writerow([*identity, "", "", 0.01, 15, 10, "0.01 5 0.01", "-0.5 1", ""])
         records = {run: {"status": "diverged" if run.path in self.failed else "ok"} for run in self.grid}
         tables = self.results / "tables"
         write_effects(

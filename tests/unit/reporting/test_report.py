@@ -193,6 +193,26 @@ def test_runs_and_claims_are_escaped(made):
     assert "<td>&lt;img src=x&gt;</td>" in text
 
 
+def test_accepted_changes_are_shown(made):
+    assert 'id="table-accepted"' not in report_html(contents_of(made))
+    change = {"before": "focalcal/a.py=1", "after": "focalcal/a.py=2"}
+    entry = {
+        "rule": "train",
+        "records": ["x"],
+        "changes": [change],
+        "reason": "<renamed>",
+        "by": "A",
+        "date": "d",
+    }
+    file = made.results / "accepted.json"
+    file.write_text(json.dumps([entry]))
+    text = report_html(contents_of(made))
+    file.unlink()
+    row = text.partition('id="table-accepted"')[2].partition("</table>")[0]
+    for cell in ("train", "focalcal/a.py", "&lt;renamed&gt;", "A", "d"):
+        assert f"<td>{cell}</td>" in row
+
+
 def test_the_first_page_begins_with_what_to_do_with_own_logits(made):
     found = made_recommendation({})["recommendation"] | {"absent_classes": [2]}
     picture = InlineImage("data:,x", 10, 10)
