@@ -11,9 +11,9 @@ from focalcal.calibration.catalogue import BUILT_IN_METHODS
 from tests.project import ROOT
 
 NOT_NEEDED = (
-    "PIL", "altair", "annotated_types", "filelock", "flint", "jinja2", "jsonschema", "matplotlib", "mpltern",
-    "pandas", "probmetrics", "pyarrow", "pydantic", "rich", "safetensors", "snakemake", "timm",
-    "torch", "torchvision", "tqdm", "yaml",
+    "PIL", "altair", "annotated_types", "filelock", "flint", "h5py", "jinja2", "jsonschema", "matplotlib",
+    "mpltern", "onnx", "onnxruntime", "pandas", "probmetrics", "pyarrow", "pydantic", "rich", "safetensors",
+    "snakemake", "timm", "torch", "torchvision", "tqdm", "yaml",
 )  # fmt: skip
 """Packages of requirements.txt that `pip install .` does not install, by the names of their modules."""
 START = """

@@ -199,7 +199,7 @@ def test_a_share_is_between_0_and_1(one_split, capsys, share):
             ["mine.npz", "--loss", "focall-3"],
             "error: --loss: unknown loss 'focall-3'; allowed: adafocal, ce, focal-GAMMA,",
         ),
-        (["mine.pkl"], "error: mine.pkl has the suffix '.pkl', of a format that may run code"),
+        (["mine.mat"], "error: mine.mat has the suffix '.mat'; allowed: .npz, .npy, "),
     ],
 )
 def test_mistakes_are_one_line_with_exit_code_2(arguments, message, capsys):
