@@ -6,7 +6,7 @@ from itertools import cycle
 import pandas as pd
 from matplotlib.figure import Figure
 
-from focalcal.calibration.catalogue import METRICS
+from focalcal.calibration.catalogue import DISTORTIONS, METRICS
 from focalcal.reporting.figures.forest import SHOWN_METRICS, draw_forest
 from focalcal.reporting.figures.scores import draw_scores, score_panel
 from focalcal.reporting.figures.style import (
@@ -18,11 +18,15 @@ from focalcal.reporting.figures.style import (
     VERMILION,
     legend_below,
     method_handles,
+    method_style,
     panels,
     plain_log,
 )
-from focalcal.training.appearance import FAMILIES, Style, loss_family, loss_label, loss_order
+from focalcal.training.appearance import FAMILIES, GAMMA, Style, loss_family, loss_label, loss_order
 
+SHOWN_IN_WHY = ("none", "ts", "fts", "two-ts", "ets", "svs")
+NEARLY_TS = 0.1
+"""Distortions with a gamma closer to 0 lie too close together for a name each."""
 STYLE_OF_FAMILIES = Style(BLUE, "o")
 STYLES_OF_STUDIES = (
     Style(VERMILION, "s"),
@@ -48,6 +52,40 @@ def effects_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
 def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
     """Return the ECE as trained and after TS, one panel per table, by the training losses common to all."""
     return _ece_figure(overviews, _common_losses(overviews), ("ts", "none"), columns=2)
+
+
+def why_figure(rows: pd.DataFrame) -> Figure:
+    """Return the sign of gamma that two temperatures predict, and what calibrators leave, by distortion.
+
+    `rows` are those of the table `simulated` for one number of classes; the largest samples are shown.
+    """
+    rows = rows[rows["samples"] == rows["samples"].max()].reset_index(drop=True)
+    drawn, (left, right) = panels(2, height=3.6)
+    high, lows = 6.0, (0.3, 0.04)
+    left.fill_between([lows[0], 1], lows[1], 1, color=GREY, alpha=0.12, linewidth=0)
+    left.fill_between([1, high], 1, high, color=GREY, alpha=0.12, linewidth=0)
+    for row in rows.itertuples():
+        left.plot(row.ratio, 1 + row.gamma, marker="o", color=BLUE, linestyle="")
+        if abs(row.gamma) > NEARLY_TS:
+            place = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 7}
+            left.annotate(DISTORTIONS[row.distortion], (row.ratio, 1 + row.gamma), **place)
+    left.annotate("all others", (1, 1), xytext=(5, -10), textcoords="offset points", fontsize=7)
+    left.axhline(1, color=BLACK, linewidth=0.8)
+    left.axvline(1, color=BLACK, linewidth=0.8)
+    left.set(xlabel="T rest / T top", ylabel=f"1 + {GAMMA} of FTS", title="The rule")
+    left.set(xlim=(lows[0], high), ylim=(lows[1], high))
+    for which in "xy":
+        plain_log(left, which)
+    places = range(len(rows))
+    for method in SHOWN_IN_WHY:
+        right.plot(rows[method].astype(float), places, **method_style(method).options(linestyle=""))
+    right.set_yticks(places, rows["distortion"].map(DISTORTIONS))
+    right.set(
+        xlabel="divergence from the posterior (nats)", title="What is left", ylim=(len(rows) - 0.4, -0.6)
+    )
+    plain_log(right, "x")
+    legend_below(drawn, method_handles(SHOWN_IN_WHY))
+    return drawn
 
 
 def recovery_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:

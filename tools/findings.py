@@ -5,6 +5,7 @@ numbers, `states` refuses a page that they contradict.
 """
 
 import argparse
+import math
 import statistics
 import sys
 import traceback
@@ -19,7 +20,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from scipy.special import stdtrit
 
-from focalcal.calibration.catalogue import METRICS
+from focalcal.calibration.catalogue import DISTORTIONS, METRICS
 from focalcal.common.errors import exit_code
 from focalcal.common.intervals import CONFIDENCE, tails
 from focalcal.common.io import read_json, write_text
@@ -30,6 +31,8 @@ from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, 
 from focalcal.reporting.tables.columns import spread_text
 from focalcal.reporting.tables.table import escape_markdown
 from focalcal.reporting.text import format_number
+from focalcal.theory.bounds import LOG2, initial_slope
+from focalcal.theory.matching import match_temperature
 from focalcal.training.appearance import loss_family
 from focalcal.training.plan import dataset_size
 from tools.snapshot import LOG_LOSS
@@ -37,6 +40,8 @@ from tools.snapshot import LOG_LOSS
 FOLDER = ROOT / "docs" / "reference-run"
 PAGES = Path(__file__).with_name("pages")
 STUDIES = "studies.yaml"
+SIMULATED = "simulated"
+"""Sub-folder with the table of the simulation, which has no runs and is no study."""
 STAGES = {
     "train": "training",
     "dump_logits": "logits",
@@ -336,6 +341,9 @@ def write_figures(folder: Path, target: Path) -> None:
         tables = {title: rows for study in shown for title, rows in panels_of(study).items()}
         with style.house_style():
             style.write_figure(draw(tables), [target / f"{name}.png"])
+    simulated = pd.DataFrame(Study(folder / SIMULATED, {}).rows(SIMULATED, classes=10))
+    with style.house_style():
+        style.write_figure(figures.why_figure(simulated), [target / "why-it-works.png"])
 
 
 def finding_pages(folder: Path) -> dict[str, str]:
@@ -351,6 +359,14 @@ def finding_pages(folder: Path) -> dict[str, str]:
     )
     environment.globals |= {
         "studies": studies,
+        "simulated": Study(folder / SIMULATED, {}),
+        "distortions": DISTORTIONS,
+        "match_temperature": match_temperature,
+        "initial_slope": initial_slope,
+        "log1p": math.log1p,
+        # Where the slope of the binary map at 0 is least, and where it exceeds 1.
+        "turn": (math.sqrt(2 * LOG2 - 1) - 1) / LOG2,
+        "sharpens": 2 - 2 / LOG2,
         "states": states,
         "claims": judged_claims(studies),
         "commands": lambda *names: "\n".join(_command(studies[name]) for name in names),

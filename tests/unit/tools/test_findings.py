@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tools import findings
-from tools.figures import changes_figure, printed_figure
+from tools.figures import changes_figure, printed_figure, why_figure
 from tools.findings import ContradictedError, Study, finding_pages, judged_claims
 
 
@@ -137,3 +137,17 @@ def test_a_page_is_filled_and_refuses_what_does_not_hold(tmp_path, monkeypatch):
     (pages / "page.md").write_text(line.replace("<", ">"))
     with pytest.raises(ContradictedError, match=r"page\.md, line 1: the studies contradict"):
         finding_pages(tmp_path)
+
+
+def test_why_shows_signs_and_what_is_left_at_the_most_samples():
+    methods = dict.fromkeys(("none", "ts", "fts", "two-ts", "ets", "svs"), 0.01)
+    rows = [
+        {"distortion": "focal", "samples": samples, "ratio": 2.0, "gamma": 3.0, **methods, "fts": fts}
+        for samples, fts in ((100, 0.002), (500, 0.001))
+    ]
+    left, right = why_figure(pd.DataFrame([*rows, rows[1] | {"distortion": "nothing", "gamma": 0.0}])).axes
+    assert [tuple(line.get_xydata()[0]) for line in left.lines[:2]] == [(2, 4), (2, 1)]
+    names = ["focal loss, \N{GREEK SMALL LETTER GAMMA} = 3", "all others"]
+    assert [text.get_text() for text in left.texts] == names
+    assert [label.get_text() for label in right.get_yticklabels()][1] == "nothing wrong"
+    assert list(right.lines[2].get_xdata()) == [0.001, 0.001]
