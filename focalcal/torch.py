@@ -329,8 +329,19 @@ class SampleLoss(nn.Module):
                     f"labels has values from {low} to {high}; allowed: integers 0..{logits.shape[1] - 1}"
                 )
         precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        if precise.requires_grad and precise.dtype != logits.dtype:
+            largest = torch.finfo(logits.dtype).max
+            precise.register_hook(lambda gradient: gradient.clamp(min=-largest, max=largest))
         values = self.function(precise, labels, self.context)
-        return values if self.reduction == "none" else getattr(values, self.reduction)()
+        return values if self.reduction == "none" else _reduced(values, self.reduction)
+
+
+def _reduced(values: Tensor, reduction: str) -> Tensor:
+    """Return the mean or the sum of values; a sum that overflows is the largest number."""
+    total = values.sum()
+    if reduction == "mean":
+        return torch.where(torch.isfinite(total), values.mean(), (values / max(1, values.numel())).sum())
+    return torch.where(torch.isfinite(total), total, torch.finfo(values.dtype).max)
 
 
 class FocalLoss(SampleLoss):

@@ -174,6 +174,49 @@ def test_wrong_arguments_of_losses_are_named():
         make_loss("fokal")
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "loss_id", ["ce", "focal-3", "flsd-53", "brier", "ls-0.05", "mmce", "logitnorm-0.04"]
+)
+def test_losses_and_gradients_are_finite_for_every_finite_logit(loss_id, dtype):
+    generator = torch.Generator().manual_seed(0)
+    unit = torch.rand(6, 5, generator=generator, dtype=torch.float64) * 2 - 1
+    largest = torch.finfo(dtype).max
+    extreme = torch.full((6, 5), -largest, dtype=dtype)
+    extreme[:, 1] = largest
+    sets = [(unit * size).to(dtype) for size in (0.0, 1e-6, 1.0, 1e4, largest * 0.99)]
+    for logits in (*sets, extreme):
+        for reduction in ("mean", "sum"):
+            leaf = logits.clone().requires_grad_()
+            loss = make_loss(loss_id, reduction)(leaf, torch.tensor([0, 1, 2, 3, 4, 0]))
+            loss.backward()
+            assert torch.isfinite(loss), (reduction, logits)
+            assert torch.isfinite(leaf.grad).all(), (reduction, logits)
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels", "message"),
+    [
+        (torch.zeros(3), [0], r"logits is torch.float32 \(3,\); allowed: floating-point numbers \(n, k\)"),
+        (torch.zeros(6, 100, 5), [0] * 6, r"logits is torch.float32 \(6, 100, 5\)"),
+        (torch.zeros(2, 3, dtype=torch.int64), [0, 1], "logits is torch.int64"),
+        (torch.zeros(2, 3), [0], r"labels is torch.int64 \(1,\); allowed: integers \(2,\)"),
+        (torch.zeros(2, 3), [0.0, 1.0], "labels is torch.float32"),
+        (torch.zeros(2, 3), [0, 3], "labels has values from 0 to 3; allowed: integers 0..2"),
+        (torch.zeros(2, 3), [-1, 0], "labels has values from -1 to 0"),
+    ],
+)
+def test_bad_tensors_are_named(logits, labels, message):
+    with pytest.raises(ValueError, match=message):
+        FocalLoss(1.0)(logits, torch.tensor(labels))
+
+
+def test_a_module_takes_logits_of_as_many_classes_as_were_fitted():
+    module = CalibratorModule.from_saved(fitted("ts"))
+    with pytest.raises(ValueError, match="logits has 3 classes; allowed: 5, as in what was fitted"):
+        module(torch.zeros(2, 3))
+
+
 def test_without_torch_one_line_says_what_to_install():
     code = "import sys; sys.modules['torch'] = None; import focalcal.torch"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
