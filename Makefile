@@ -1,11 +1,11 @@
-# Every target sets up .venv if needed; the stamp makes that a no-op until requirements.txt or pyproject.toml changes.
+# Every target sets up .venv if needed; the stamp makes that a no-op until the requirements or pyproject.toml change.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-SOURCES := Snakefile rules
+SOURCES := Snakefile rules workflow
 
-.PHONY: demo test test-slurm coverage test-programs schema docs site lint overlays bench clean
+.PHONY: demo test test-slurm coverage test-programs lock schema docs site lint overlays bench clean
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -25,6 +25,11 @@ test-slurm: test-programs
 # Chromium and SLURM, where root may install them with apt; otherwise nothing changes, and their tests are skipped.
 test-programs: $(STAMP)
 	$(BIN)/python -m tests.programs
+
+# After requirements.txt was edited: versions and hashes of all packages, and the conda environments.
+lock: $(STAMP)
+	$(BIN)/pip install --quiet uv
+	$(BIN)/python -m tools.lock
 
 schema: $(STAMP)
 	$(BIN)/python -m tools.schema
@@ -53,9 +58,11 @@ bench: $(STAMP)
 clean:
 	rm -rf results/*/ results/report.html results/config.json logs .snakemake bench/results site
 
-$(STAMP): requirements.txt pyproject.toml
+$(STAMP): requirements.txt requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("focalcal needs Python >= 3.11; $(PYTHON) is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --no-deps --require-hashes --requirement requirements.lock
+	@# What is left is PyTorch, in the build for this machine.
 	$(BIN)/pip install --quiet --requirement requirements.txt
 	$(BIN)/pip install --quiet --no-deps --editable .
 	touch $@

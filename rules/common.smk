@@ -33,7 +33,8 @@ GRID = read_configuration(
     ROOT,
     workflow.overwrite_configfiles,
     is_main_process=workflow.is_main_process,
-    is_module=Path(workflow.basedir).resolve() != ROOT.resolve(),
+    is_module=Path(workflow.basedir).resolve()
+    not in [ROOT.resolve(), ROOT.resolve() / "workflow"],
 )
 ACCEPTED = read_accepted()
 code_version = cache(partial(job_params, ACCEPTED))

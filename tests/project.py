@@ -25,6 +25,7 @@ SOURCES = (
     "report",
     "envs",
     "focalcal",
+    "workflow",
     "workflow_scripts",
 )
 COMPILED = "focalcal/calibration/kernels/compiled.py"

@@ -23,6 +23,7 @@ def job_params(accepted: Accepted, entry_point: str, *modules: str) -> tuple[str
     return accepted.before(rule_of(entry_point), code_lines(entry_point, *modules))
 
 
+@functools.cache
 def own_params(accepted: Accepted, entry_point: str, module: str) -> tuple[str, ...]:
     """Return the params for a module that some jobs of a rule load by name, without those of all jobs."""
     own = set(code_lines(module)) - set(code_lines(entry_point))

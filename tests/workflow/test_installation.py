@@ -66,6 +66,13 @@ def test_the_example_runs_from_a_script_elsewhere(library, tmp_path):
     assert set(data.split()) == {str(path.relative_to(ROOT / "focalcal")) for path in sources}
 
 
+def test_what_is_checked_before_a_release_works(library, tmp_path):
+    command = [sys.executable, str(ROOT / "tests" / "installed.py")]
+    environment = {**os.environ, "PYTHONPATH": str(library)}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "installed.json").is_file()
+
+
 def test_snakemake_finds_the_logger_of_an_editable_installation(tmp_path):
     clone = tmp_path / "clone"
     plugin = "snakemake_logger_plugin_focalcal"

@@ -23,8 +23,9 @@ def elsewhere(tmp_path):
     return folder
 
 
-def test_the_configuration_beside_the_snakefile_is_read(elsewhere):
-    assert elsewhere.planned(*SNAKEFILE)["train"] == 4
+@pytest.mark.parametrize("folder", ["", "workflow/"])
+def test_the_configuration_beside_the_snakefile_is_read(elsewhere, folder):
+    assert elsewhere.planned("--snakefile", f"../sources/{folder}Snakefile")["train"] == 4
 
 
 def test_an_overlay_and_the_command_line_win_over_it(elsewhere):
