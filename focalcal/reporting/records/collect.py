@@ -119,7 +119,7 @@ def read_choices(grid: Grid, records: Records, results: Path) -> dict[Run, str]:
     if not grid.report_settings("recommend")["recommend"]:
         return {}
     files = {run: results / stale.RECORDS["recommend"].format(run=run) for run in succeeded}
-    return {run: read_json(file)["method"] for run, file in files.items()}
+    return {run: read_json(file)["recommendation"]["method"] for run, file in files.items()}
 
 
 def write_comparisons(
