@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from focalcal.calibration.catalogue import LARGEST_GAMMA, SMALLEST_TEMPERATURE
 from focalcal.calibration.files.logits_io import ABSENT
 from focalcal.calibration.fitting.objective import Objective
-from focalcal.calibration.fitting.search import Fit, boundaries_hit
+from focalcal.calibration.fitting.search import Fit, NoMinimumError, boundaries_hit
 
 GAMMA_RANGE = (-0.95, LARGEST_GAMMA)
 LOG_GAMMA_RANGE = (math.log1p(GAMMA_RANGE[0]), math.log1p(GAMMA_RANGE[1]))
@@ -107,6 +107,19 @@ def best_temperature_of(loss: Callable[[float], float], bounds: tuple[float, flo
         evaluations=len(grid) + int(found.nfev),
         boundaries=boundaries_hit(temperature=(temperature, bounds)),
     )
+
+
+def with_minimum(found: Fit) -> Fit:
+    """Return what `best_temperature_of` found; raise NoMinimumError if it is the lowest temperature searched.
+
+    So it is where no sample fitted to is an error: confidence then lowers the log-loss for ever.
+    """
+    if found.boundaries.get("temperature") == "low":
+        raise NoMinimumError(
+            "the log-loss has no minimum at a temperature above 0, since too few of the samples are errors; "
+            "use a method with a prior, such as ts-prior, or more samples"
+        )
+    return found
 
 
 def best_focal_map(objective: Objective) -> Fit:

@@ -205,7 +205,7 @@ def fit_coefficients(
     samples, classes = features.logs.shape
     penalised = bool(np.any(penalty))
     if not penalised:
-        _refuse_separated_classes(features.logs, labels)
+        refuse_separated_classes(features.logs, labels)
     labels_of = [(rows, labels[rows]) for rows in row_blocks(samples, classes)]
     shape = np.asarray(shape, dtype=np.float64)
 
@@ -254,7 +254,7 @@ def fit_coefficients(
     return Solution(*unpacked(found.x), int(found.nfev))
 
 
-def _refuse_separated_classes(logs: Array, labels: NDArray[np.int64]) -> None:
+def refuse_separated_classes(logs: Array, labels: NDArray[np.int64]) -> None:
     """Raise NoMinimumError if a class has no finite best coefficients of its own log-probability and of 1.
 
     That is so where it has no samples, or where its log-probability is higher for all its samples than for
@@ -270,7 +270,7 @@ def _refuse_separated_classes(logs: Array, labels: NDArray[np.int64]) -> None:
         raise NoMinimumError(
             f"{separated.size} of {classes} classes, such as class {separated[0]}, have no samples or are "
             f"separated from all others by their own probability, so that their best coefficients are "
-            f"infinite; use a method with a penalty, or more samples"
+            f"infinite unless all are penalised; use a method that does so, such as svs, or more samples"
         )
 
 

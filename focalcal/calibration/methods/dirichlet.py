@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from focalcal.calibration.catalogue import calibrator
 from focalcal.calibration.fitting.continuous import best_temperature
 from focalcal.calibration.fitting.objective import Objective
-from focalcal.calibration.fitting.search import Fit, boundaries_hit
+from focalcal.calibration.fitting.search import Fit, NoMinimumError, boundaries_hit
 from focalcal.calibration.methods.affine import (
     AffineCalibrator,
     Matrix,
@@ -16,6 +16,7 @@ from focalcal.calibration.methods.affine import (
     hessian_blocks,
     log_probabilities,
     one_thread,
+    refuse_separated_classes,
     whitening,
 )
 from focalcal.calibration.parameters import Numbers
@@ -45,7 +46,9 @@ class DirichletCalibration(AffineCalibrator):
     the squared off-diagonal entries of W + mean of the squared intercepts) to the log-loss. As in Kull et
     al., cross-validation on the data fitted to chooses the strength; here off-diagonal entries and intercepts
     share one, there are two folds, stratified by label, and strengths are tried from strong to weak until the
-    held-out log-loss rises.
+    held-out log-loss rises. Nothing penalises the diagonal of W, which grows to hundreds for a class that its
+    own probability separates from all others, and to infinity for one without samples. Such samples have no
+    fit, and each class needs one in either fold.
 
     Attributes
     ----------
@@ -58,6 +61,8 @@ class DirichletCalibration(AffineCalibrator):
 
     def _search(self, objective: Objective) -> Fit:
         logs, labels = log_probabilities(objective.logits), objective.labels
+        refuse_separated_classes(logs, labels)
+        _check_class_sizes(labels, logs.shape[1])
         scaling = best_temperature(objective)
         start = _scaled(logs, scaling)
         with one_thread():
@@ -70,6 +75,17 @@ class DirichletCalibration(AffineCalibrator):
             {"strength": strength, "coefficients": found.coefficients},
             evaluations=scaling.evaluations + tried + found.evaluations,
             boundaries=boundaries_hit(strength=(strength, STRENGTHS)),
+        )
+
+
+def _check_class_sizes(labels: NDArray[np.int64], classes: int) -> None:
+    """Raise NoMinimumError unless every fold has a sample of every class."""
+    sizes = np.bincount(labels, minlength=classes)
+    small = np.flatnonzero(sizes < FOLDS)
+    if small.size:
+        raise NoMinimumError(
+            f"{small.size} of {classes} classes, such as class {small[0]} with {sizes[small[0]]}, have fewer "
+            f"than {FOLDS} samples; dirichlet needs one of each class in each of its {FOLDS} folds"
         )
 
 
@@ -88,8 +104,6 @@ def _best_strength(
 
     The fits of a fold start at its own best temperature, so that they know nothing of what it holds out.
     """
-    if len(labels) < FOLDS:
-        return STRENGTHS[0], 0
     fold_of = np.empty(len(labels), dtype=np.int64)
     fold_of[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % FOLDS
     scalings = [best_temperature(Objective(logs[kept], labels[kept])) for kept in _kept(fold_of)]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.fitting.continuous import best_temperature
+from focalcal.calibration.fitting.continuous import best_temperature, with_minimum
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator, one_thread
@@ -28,7 +28,8 @@ SMALLEST_PROBABILITY = np.finfo(np.float64).tiny
 class EnsembleTemperatureScaling(LogLossCalibrator):
     """Method `ets`: w1 softmax(logits / T) + w2 softmax(logits) + w3 / k (Zhang et al. 2020).
 
-    First T is fitted, then the weights, which are not negative and sum to 1; both by log-loss.
+    First T is fitted, then the weights, which are not negative and sum to 1; both by log-loss. Where T
+    goes to 0, as without errors, there is no fit.
 
     Attributes
     ----------
@@ -47,7 +48,7 @@ class EnsembleTemperatureScaling(LogLossCalibrator):
         return np.maximum(mixed, MOST_NEGATIVE)
 
     def _search(self, objective: Objective) -> Fit:
-        scaling = best_temperature(objective)
+        scaling = with_minimum(best_temperature(objective))
         rows = np.arange(len(objective.labels))
         members = [
             log_psi(objective.logits, 0.0, temperature)[rows, objective.labels]

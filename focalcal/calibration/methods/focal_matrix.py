@@ -11,8 +11,9 @@ The coefficients minimise the log-loss with a ridge penalty, the structured one 
 normal prior: mean 0, variance s for the entries of M, s / k for v, and s / k for intercepts where they take
 the place of M p. Cross-validation chooses s together with a prior of its own, log-normal around 0.03: with
 few samples, that decides, since held-out losses then say little. The three common coefficients have normal
-priors with mean 0, which keep them bounded with any number of samples: standard deviation 1/2 for
-log(1 + gamma), 1 for log u, 2 for c.
+priors with mean 0, which keep them bounded with any number of samples. Their standard deviations, 0.35 for
+log u and log(1 + gamma) and 2 for c, are about the spread of these coefficients over 40 public networks with
+5,000 samples each.
 No fit of a fold sees anything of what the fold holds out: T, starting point and scales of the steps are its
 own.
 """
@@ -33,7 +34,6 @@ from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator, one_thread
 from focalcal.calibration.methods.focal_prior import (
-    GAMMA_DEVIATION,
     HIGHEST_LOG_GAMMA,
     LOG_GAMMA_STARTS,
     LOWEST_LOG_GAMMA,
@@ -58,7 +58,7 @@ MOST_CLASSES = 200
 DAMPING = 1e-6
 DIFFERENCE = 1e-3
 """Step of the differences from which the curvature by the shape is taken."""
-DEVIATIONS = np.array([1.0, 2.0, GAMMA_DEVIATION])
+DEVIATIONS = np.array([0.35, 2.0, 0.35])
 """Standard deviations of log u, c and log(1 + gamma) under their priors."""
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from focalcal.calibration.calibrators import FocalMap
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.fitting.continuous import best_temperature_of, temperature_range
+from focalcal.calibration.fitting.continuous import best_temperature_of, temperature_range, with_minimum
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator
@@ -32,6 +32,7 @@ class TopVersusAll(LogLossCalibrator, FocalMap):
 
     T minimises the log-loss of a binary problem, whether the top class is the label, for the probability
     max softmax(logits / T). However many classes there are, every sample then informs the confidence.
+    Without errors there is no fit.
     `score_` is the log-loss over all classes, as for other methods.
 
     Attributes
@@ -41,9 +42,11 @@ class TopVersusAll(LogLossCalibrator, FocalMap):
     """
 
     def _search(self, objective: Objective) -> Fit:
-        found = best_temperature_of(
-            lambda temperature: top_versus_all_loss(objective.logits, objective.labels, temperature),
-            temperature_range(objective.logits),
+        found = with_minimum(
+            best_temperature_of(
+                lambda temperature: top_versus_all_loss(objective.logits, objective.labels, temperature),
+                temperature_range(objective.logits),
+            )
         )
         return replace(found, score=None)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focalcal.calibration.catalogue import calibrator
-from focalcal.calibration.fitting.continuous import best_temperature_of, temperature_range
+from focalcal.calibration.fitting.continuous import best_temperature_of, temperature_range, with_minimum
 from focalcal.calibration.fitting.objective import Objective
 from focalcal.calibration.fitting.search import Fit
 from focalcal.calibration.methods.affine import LogLossCalibrator
@@ -32,9 +32,9 @@ class TwoTemperatureScaling(LogLossCalibrator):
     softmax over all j != t of (z_j / T_rest), at i. Equal temperatures are temperature scaling. The log-loss
     is a sum of two, so that each temperature has a fit of its own: T_top minimises the log-loss of `the top
     class is the label` (top-versus-all, Le Coz et al. 2024), T_rest that of the labels among the other
-    classes, over the samples whose top class is wrong. Without such samples, and for two classes, T_rest is
-    T_top. Focal temperature scaling is nearly a curve in this family, with T_top = T / (1 + gamma) and
-    T_rest = T, wherever the network is confident (K24 Sec. 3).
+    classes, over the samples whose top class is wrong. For two classes, T_rest is T_top. Where either goes to
+    0, as without errors, there is no fit. Focal temperature scaling is nearly a curve in this family, with
+    T_top = T / (1 + gamma) and T_rest = T, wherever the network is confident (K24 Sec. 3).
 
     The top class stays the most probable one unless q_t < (1 - q_t) times the largest share of the rest,
     which takes a T_rest below T_top.
@@ -66,19 +66,21 @@ class TwoTemperatureScaling(LogLossCalibrator):
     def _search(self, objective: Objective) -> Fit:
         logits, labels = objective.logits, objective.labels
         bounds = temperature_range(logits)
-        top = best_temperature_of(
-            lambda temperature: top_versus_all_loss(logits, labels, temperature), bounds
+        top = with_minimum(
+            best_temperature_of(lambda temperature: top_versus_all_loss(logits, labels, temperature), bounds)
         )
         rest_logits, rest_labels = _among_the_rest(logits, labels)
         if rest_logits.shape[1] == 1 or len(rest_labels) == 0:
             rest = Fit(top.parameters, evaluations=0)
         else:
             rows = np.arange(len(rest_labels))
-            rest = best_temperature_of(
-                lambda temperature: (
-                    -float(np.mean(log_psi(rest_logits, 0.0, temperature)[rows, rest_labels]))
-                ),
-                bounds,
+            rest = with_minimum(
+                best_temperature_of(
+                    lambda temperature: (
+                        -float(np.mean(log_psi(rest_logits, 0.0, temperature)[rows, rest_labels]))
+                    ),
+                    bounds,
+                )
             )
         hits = {"top_temperature": top.boundaries, "rest_temperature": rest.boundaries}
         return Fit(

@@ -97,9 +97,9 @@ def test_a_tiny_variance_and_no_gain_are_focal_temperature_scaling(name, monkeyp
 def test_beyond_the_largest_gamma_only_the_prior_changes():
     problem = focal_matrix._Problem(FocalMatrixScaling, LOGITS, LABELS)
     values = [problem._loss(np.array([0.1, 0.2, log_gamma])) for log_gamma in (9.0, 10.0)]
-    prior = (10.0**2 - 9.0**2) / 2 / 0.5**2 / len(LABELS)
+    prior = (10.0**2 - 9.0**2) / 2 / 0.35**2 / len(LABELS)
     assert values[1][0] - values[0][0] == pytest.approx(prior)
-    assert values[1][1][2] == pytest.approx(10.0 / 0.5**2 / len(LABELS))
+    assert values[1][1][2] == pytest.approx(10.0 / 0.35**2 / len(LABELS))
 
 
 def test_a_fold_sees_nothing_of_what_it_holds_out():

@@ -169,6 +169,13 @@ def test_a_hessian_that_is_not_positive_definite_has_no_minimum():
         whitening(-np.eye(3)[None], np.zeros((1, 3)))
 
 
+def test_dirichlet_calibration_needs_two_samples_of_each_class():
+    labels = np.append(np.arange(100) % 2, 2)
+    logits = np.zeros((101, 3))
+    with pytest.raises(NoMinimumError, match="1 of 3 classes, such as class 2 with 1, have fewer than 2 sa"):
+        DirichletCalibration().fit(logits, labels)
+
+
 def test_a_class_without_samples_or_with_a_probability_that_separates_it_is_refused_at_once():
     logits, labels = noisy(400, 4, 1.0)
     logits[:, 3] = np.where(labels == 3, 5.0, -5.0)
