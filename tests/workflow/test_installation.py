@@ -78,7 +78,7 @@ def test_snakemake_finds_the_logger_of_an_editable_installation(tmp_path):
     plugin = "snakemake_logger_plugin_focalcal"
     for package in ("focalcal", plugin):
         (clone / package).mkdir(parents=True)
-        (clone / package / "__init__.py").touch()
+        shutil.copy2(ROOT / package / "__init__.py", clone / package)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy2(ROOT / name, clone)
     environment = tmp_path / "environment"

@@ -5,6 +5,7 @@ import pytest
 
 from focalcal.common import codehash
 from focalcal.common.codehash import code_version, import_closure, package_versions, tree_digest
+from focalcal.config.accepted import Accepted
 from focalcal.config.provenance import ROOT, job_params
 
 MODULE = '''
@@ -148,7 +149,7 @@ def test_numerical_packages_count_by_their_version(project, monkeypatch):
 
 def test_params_have_released_versions_so_that_gpu_and_cpu_builds_are_one(monkeypatch):
     monkeypatch.setattr(codehash, "_installed_version", {"torch": "2.13.0+cu130", "numpy": "2.4.6"}.get)
-    versions = [line for line in job_params("workflow_scripts/train.py") if "==" in line]
+    versions = [line for line in job_params(Accepted(), "workflow_scripts/train.py") if "==" in line]
     assert versions == ["numpy==2.4.6", "torch==2.13.0"]
 
 
