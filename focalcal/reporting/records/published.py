@@ -62,6 +62,15 @@ def figure_8() -> pd.DataFrame:
     return _read("m20_figure8.csv").astype({"image": int, "before": float, "after": float})
 
 
+def calarena_results() -> pd.DataFrame:
+    """Return the test scores in CalArena's repository on networks that published collections have too.
+
+    (github.com/probkit/CalArena, commit b304e4a, results/cv-multiclass.) `method` is our name of the same
+    calibrator; empty where there is none.
+    """
+    return _read("calarena.csv").astype({"nll": float, "brier": float, "ece": float})
+
+
 def unique_cells(results: pd.DataFrame) -> pd.DataFrame:
     """Return one row per measured quantity: cells that M20 prints in several tables are merged.
 

@@ -152,3 +152,26 @@ class TestM20:
         assert len(table.groups()) == 10
         assert {float(text) for text in differences if text} == {0.0}
         assert sum(bool(text) for text in differences) == len(cells)
+
+
+def test_calarenas_results_stand_beside_ours_on_the_networks_of_both(tmp_path):
+    rows = "".join(
+        f"cifar10,{model},ce,1,{method},{criterion},0,1,test,{metric},{value}\n"
+        for model, method, criterion, value in (
+            ("resnet110", "fms", "nll", 0.2),
+            ("resnet110", "sms", "nll", 0.25),
+            ("resnet110", "ts", "ece", 0.1),  # not fitted by log-loss
+            ("resnet20", "fms", "nll", 0.1),  # not theirs
+        )
+        for metric in ("nll", "brier")
+    )
+    frame = build("calarena", metrics=metrics_of(tmp_path, rows)).frame
+    assert set(frame["model"]) == {"resnet110"}
+    assert frame["method"].tolist()[:3] == ["fms", "sms", "svs"]
+    assert frame["rank"].tolist()[:3] == [1, 2, 3]
+    first, second, *_ = frame.to_dict("records")
+    assert (first["nll"], pd.isna(first["nll_calarena"])) == (0.2, True)
+    assert second["nll_calarena"] == pytest.approx(0.2031188, abs=1e-7)
+    assert second["difference"] == pytest.approx(0.25 - 0.2031188, abs=1e-7)
+    assert len(frame) == 1 + 12
+    assert build("calarena", metrics=metrics_of(tmp_path, SINGLE)) is None
