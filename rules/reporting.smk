@@ -232,7 +232,6 @@ rule claims:
             "results/theory/checks.csv",
             "results/theory/matching.csv",
             "results/theory/matching_fits.csv",
-            "results/theory/thresholds.csv",
             "results/tables/recovery_diagnosis.csv",
             "results/tables/recovery_paradigms.csv",
             "results/tables/recovery_posterior.csv",

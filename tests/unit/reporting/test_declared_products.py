@@ -14,6 +14,7 @@ from focalcal.reporting.records.sources import Sources, UndeclaredInputError
 from focalcal.reporting.write import build_products
 from tests.unit.reporting.made_recommendation import made_recommendation
 from tests.unit.reporting.made_sources import SETTINGS, product
+from tests.unit.reporting.test_simulated import simulated_rows
 
 FACTS = {"section": "scores", "order": 1, "heading": "H", "caption": "C", "inputs": ("metrics",)}
 TABLES = [entry for entry in PRODUCTS if entry.kind == "table"]
@@ -33,7 +34,7 @@ def test_a_wrong_key_is_an_error_that_names_the_module(tmp_path):
     [
         ("inputs", ("metric",), "metrics, runs"),
         ("scope", "model", "all, dataset and model"),
-        ("section", "x", "answer, scores, losses"),
+        ("section", "x", "answer, simulation, scores"),
     ],
 )
 def test_an_unknown_value_is_an_error_that_names_the_module(tmp_path, fact, value, allowed):
@@ -68,6 +69,8 @@ def results(tmp_path):
     (tmp_path / "tables" / "runs.csv").write_text(
         "dataset,model,loss,seed,imported,status\ndigits,mlp,ce,1,,ok\n"
     )
+    (tmp_path / "simulation").mkdir()
+    simulated_rows().to_csv(tmp_path / "simulation" / "divergences.csv", index=False)
     for name, content in (
         ("calibration/{}/diagnostics.json", '{"fits": [], "comparisons": []}'),
         ("calibration/{}/fits.json", '{"fits": []}'),
@@ -85,6 +88,6 @@ def test_every_table_reads_what_it_declares_and_is_written_in_four_formats(resul
         for suffix in SUFFIXES["table"]:
             assert (results / f"{entry.stem()}.{suffix}").is_file()
     assert "No available run" in (results / "tables" / "bound_hits.md").read_text("utf-8")
-    assert "| digits | mlp | Cross-entropy | as trained |  | 1 | **0.500** |" in (
+    assert "| digits | mlp | Cross-entropy | as trained |  | 1 | 0.5000 |" in (
         results / "tables" / "scores.md"
     ).read_text("utf-8")

@@ -16,8 +16,7 @@ DIVERGENCES = {
 }
 
 
-@pytest.fixture
-def rows():
+def simulated_rows():
     """Return two distortions for two numbers of classes in 500 samples."""
     found = []
     for (distortion, classes), values in DIVERGENCES.items():
@@ -40,6 +39,11 @@ def rows():
                 }
             )
     return pd.DataFrame(found)
+
+
+@pytest.fixture
+def rows():
+    return simulated_rows()
 
 
 def test_by_hand(rows):
