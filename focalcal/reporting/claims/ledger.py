@@ -66,6 +66,12 @@ def load_claims(folder: Path = FOLDER, papers: Sequence[str] = PAPERS) -> list[C
     return claims
 
 
+def references() -> dict[str, str]:
+    """Return authors, year and place of each paper by its short name."""
+    contents = [yaml.safe_load((FOLDER / f"{paper}.yaml").read_text(encoding="utf-8")) for paper in PAPERS]
+    return {content["paper"]: content["reference"] for content in contents}
+
+
 def wanted_checks(claims: Sequence[Claim]) -> list[tuple[str, Setting]]:
     """Return the checks of runs that claims name, each with the setting it is wanted in."""
     wanted = []

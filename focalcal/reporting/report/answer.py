@@ -18,6 +18,7 @@ from focalcal.reporting.statistics.effects import (
     MIXED,
     ON_AVERAGE,
     OPEN,
+    RAW,
     SIMULATED,
     group_order,
 )
@@ -211,14 +212,15 @@ def _use_answer(contest: Sequence[Row], level: str) -> Answer:
     else:
         interval = f"{level} interval {_range(best['nll_low'], best['nll_high'], metric)}"
         text = (
-            f"{best['name']} {MINUS} TS in {metric.name}: {_points(best['nll_difference'], metric)} "
-            f"({interval}; {networks}), shown to be lower on {best['networks_lower']:.0f} and higher on "
-            f"{best['networks_higher']:.0f}."
+            f"{_capital(best['name'])} {MINUS} TS in {metric.name}: "
+            f"{_points(best['nll_difference'], metric)} ({interval}; {networks})."
         )
+        if best["networks_count"] > 1:
+            text += f" {_shown_text(best['networks_lower'], best['networks_higher'], best['name'])}"
     if best is not first:
         text += f" {first['name']} ranks first but is not shown to beat TS."
     if shown:
-        name = RANKED[best["method"]].name
+        name = "the networks as trained" if best["method"] == RAW else RANKED[best["method"]].name
         short = (
             f"On these simulated data, {name}." if best["origin"].startswith(SIMULATED) else f"Use {name}."
         )
@@ -245,7 +247,7 @@ def _fts_answer(found: Sequence[Row]) -> Answer:
             f"FTS {MINUS} TS is {_points(found[0]['difference_mean'], metric)} ({interval}) on networks "
             f"trained with {_families_text([found[0]['family']])}."
         )
-    return "FTS instead of TS?", f"By {metric.name}, {short}", f"{text[0].upper()}{text[1:]}"
+    return "FTS instead of TS?", f"By {metric.name}, {short}", _capital(text)
 
 
 def _sure_answer(found: Sequence[Row]) -> Answer:
@@ -254,10 +256,24 @@ def _sure_answer(found: Sequence[Row]) -> Answer:
     runs, networks, wins, ties, lower, higher = (sum(row[name] for row in found) for name in names)
     metric = METRICS[found[0]["metric"]].name
     equal = f", the same in {ties}" if ties else ""
-    text = f"FTS has the lower {metric} in {wins} of {count_of(runs, 'run')}{equal}"
+    text = f"FTS has the lower {metric} in {wins} of {count_of(runs, 'run')}{equal}."
     if networks > 1:
-        text += f"; beyond chance it is lower on {lower:.0f} and higher on {higher:.0f} networks"
-    return "How sure is that?", f"{count_of(networks, 'network')}, {count_of(runs, 'run')}.", f"{text}."
+        text += f" {_shown_text(lower, higher, 'FTS')}"
+    return "How sure is that?", f"{count_of(networks, 'network')}, {count_of(runs, 'run')}.", text
+
+
+def _shown_text(better: float, worse: float, name: str) -> str:
+    """Return on how many single networks a difference from TS is shown, and whom it favours."""
+    found = f"Significant on {count_of(int(better + worse), 'network')}"
+    if better and worse:
+        return f"{found}: {better:.0f} favour {name}, {worse:.0f} TS."
+    if better or worse:
+        return f"{found}, favouring {name if better else 'TS'}."
+    return "Significant on no single network."
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _second_answer(effects: Sequence[Row], columns: Sequence[tuple[str, str]]) -> Answer | None:

@@ -16,6 +16,7 @@ from focalcal.common.io import read_json, refusing_damage
 from focalcal.config import accepted
 from focalcal.config.grid import Grid
 from focalcal.config.provenance import ROOT
+from focalcal.reporting.claims.ledger import references
 from focalcal.reporting.html import render
 from focalcal.reporting.products import PAGES, SECTIONS, Layout, Product
 from focalcal.reporting.recommendation import advice_text
@@ -227,6 +228,7 @@ def report_html(contents: Contents) -> str:
         pages=pages,
         sections=SECTIONS,
         methods=METHODS,
+        references=references(),
         runtime=chart_runtime(),
     )
 

@@ -233,10 +233,7 @@ class TestAnswer:
         assert self.answers(card) == {
             "Which calibrator?": (
                 "Use focal temperature scaling (FTS).",
-                (
-                    f"FTS {MINUS} TS in log-loss: {MINUS}0.03000 (95 % interval {interval}; 1 network on d), "
-                    "shown to be lower on 1 and higher on 0."
-                ),
+                f"FTS {MINUS} TS in log-loss: {MINUS}0.03000 (95 % interval {interval}; 1 network on d).",
             ),
             "FTS instead of TS?": (
                 "By log-loss, yes, FTS is better.",
@@ -272,7 +269,7 @@ class TestAnswer:
             f"is worse than TS on networks trained with focal losses of varying {GAMMA}; no difference is "
             "shown on networks trained with cross-entropy."
         ) in text
-        assert "in 2 of 6 runs; beyond chance it is lower on 2 and higher on 2 networks." in text
+        assert "in 2 of 6 runs. Significant on 4 networks: 2 favour FTS, 2 TS." in text
         assert "By Brier score, fitted by log-loss: FTS is better" in text
         assert (
             "Fitted by ECE, FTS has a higher log-loss than TS on networks trained with cross-entropy, focal "
@@ -284,6 +281,15 @@ class TestAnswer:
         for simulated, short in ((True, "On these simulated data, "), (False, "Use ")):
             answers = self.answers(self.card(rows, imported="", simulated=simulated))
             assert answers["Which calibrator?"][0] == f"{short}focal temperature scaling (FTS)."
+
+    def test_networks_that_are_best_as_trained_are_named_in_a_sentence(self):
+        rows = [compared(model, -0.05, 0.001, method="none") for model in "ab"]
+        rows += [row for model in "ab" for row in both_ways(model, 0.0, 0.01)]
+        answers = self.answers(self.card(rows))
+        assert answers["Which calibrator?"][0] == "Use the networks as trained."
+        assert answers["Which calibrator?"][1].startswith(f"As trained {MINUS} TS in log-loss: {MINUS}0.05")
+        assert answers["Which calibrator?"][1].endswith(" Significant on 2 networks, favouring as trained.")
+        assert answers["How sure is that?"][1].endswith(" Significant on no single network.")
 
     def test_a_first_rank_that_chance_can_give_is_no_recommendation(self):
         short, text = self.answers(self.card(both_ways("a", -0.01, 0.01)))["Which calibrator?"]
