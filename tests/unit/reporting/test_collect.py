@@ -72,7 +72,7 @@ class Finished:
             if rule == "train":
                 record["final"] = {"train_error": 0.25}
             if rule == "recommend":
-                record["method"] = "ts-prior"
+                record["recommendation"] = {"method": "ts-prior"}
             write_json(self.path(PAIRS[run.path] if rule == "recover" else run.path, rule), record)
         found = compared("any", -0.03, 0.01)
         write_json(self.results / collect.diagnostics_file(run.path), {"comparisons": [found]})
