@@ -31,3 +31,15 @@ rule all:
         [] if GRID.own_logits_only else rules.theory_all.input,
         rules.report_all.input,
         rules.simulate_all.input,
+
+
+answer_if_idle(
+    {
+        "inspect_data": rules.data_all.input,
+        "theory_tables": rules.theory_tables.output,
+        "theory_checks": rules.theory_checks.output,
+        "theory_figures": rules.theory_all.input,
+        "simulate": rules.simulate_all.input,
+        "report": rules.report_all.input,
+    }
+)

@@ -163,7 +163,10 @@ def runs_files(pattern):
 
 
 def answer_if_idle(final):
-    """Let the terminal say whether the results belong to the configuration where there is nothing to do."""
+    """Let the terminal say whether the results belong to the configuration where there is nothing to do.
+
+    `final` has, for some rules, the last files that are made where they are asked for.
+    """
     plugin = sys.modules.get("snakemake_logger_plugin_focalcal")
     if plugin and workflow.is_main_process:
         results = Path(REPORT).parent

@@ -326,4 +326,3 @@ rule report_all:
         rules.report.output,
 
 
-answer_if_idle(rules.report_all.input)

@@ -40,7 +40,7 @@ class LogHandler(LogHandlerBase):
         self._jobs = Jobs()
         self._display: Lines | Screen | None = None
         self._rules: set[str] = set()
-        self._started = self._error_seen = self._closed = False
+        self._started = self._planned = self._error_seen = self._closed = False
 
     @property
     def writes_to_stream(self) -> bool:
@@ -84,7 +84,8 @@ class LogHandler(LogHandlerBase):
 
     def _answer_if_idle(self) -> int:
         """Write what the Snakefile says of results that are left as they are; return the exit code."""
-        idle = self._started and not self._jobs.total and not self._error_seen
+        # With --until, there may be a plan without jobs, and what comes after may not belong.
+        idle = self._started and not self._planned and not self._error_seen
         if not (idle and self._rules and when_idle):
             return 0
         try:
@@ -108,6 +109,7 @@ class LogHandler(LogHandlerBase):
         self._rules = {node["rule"] for node in record.rulegraph["nodes"]}
 
     def _take_run_info(self, record: Any) -> None:
+        self._planned = True
         self._jobs.plan(record.stats)
         if not self._details:
             self._write(self._jobs.overview())

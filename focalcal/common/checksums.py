@@ -32,6 +32,8 @@ WITHOUT_RECORDS = (FOLDER, "benchmarks", "checkpoints")
 RUN_FOLDER = re.compile(r"seed\d+")
 """The name of a folder that belongs to one run; its jobs run one after another."""
 REPAIR = "start the same command again"
+_MISSING = "is missing; start the command that made it again"
+_WITHOUT_RECORD = f"has no record of the step that wrote it; delete it and {REPAIR}"
 
 
 class Record(NamedTuple):
@@ -133,28 +135,33 @@ def _outdated(records: Mapping[Path, Record | None]) -> list[str]:
 def faults_behind(products: Iterable[Path], seconds: float) -> tuple[int, int, list[str]]:
     """Return how many files products and all that they were made from are, how many were read, and faults.
 
-    Every file is looked for. As many are read as these seconds allow, those first that were changed after
-    their record, then the smallest. A fault is one line.
+    Every file is looked for, except a product that was never made. As many are read as these seconds allow,
+    those first that were changed after their record, then the smallest. A fault is one line.
     """
     end = time.monotonic() + seconds
+    products = list(products)
     try:
-        records = {path: record for path, record in _with_all_behind(products).items() if record}
+        behind = _with_all_behind(products)
     except UserError as error:
         return 0, 0, [str(error)]
-    present = [path for path in records if os.path.lexists(path)]
-    faults = [f"{path} is missing; start the command that made it again" for path in records.keys() - present]
+    present = {path for path in behind if os.path.lexists(path)}
+    never_made = {path for path in products if behind[path] is None} - present
+    records = {path: record for path, record in behind.items() if path not in never_made}
+    faults = [f"{path} {_MISSING}" for path in records.keys() - present]
+    recorded = {path: record for path, record in records.items() if record and path in present}
+    faults += [f"{path} {_WITHOUT_RECORD}" for path in present - recorded.keys()]
     read = 0
-    for path in sorted(present, key=_urgency):
+    for path in sorted(recorded, key=_urgency):
         if time.monotonic() > end:
             break
         read += 1
-        if fault := _fault(path, records[path]):
+        if fault := _fault(path, recorded[path]):
             faults.append(f"{path} {fault}; delete it and {REPAIR}")
-    return len(records), read, [*sorted(faults), *_outdated(records)]
+    return len(records), read, [*sorted(faults), *_outdated(behind)]
 
 
 def _urgency(path: Path) -> tuple[bool, int]:
-    """Return what sorts files by how soon they should be read."""
+    """Return what sorts files with a record by how soon they should be read."""
     status, place = path.lstat(), _place(path)
     recorded = place.file.stat().st_mtime_ns if place else 0
     return status.st_mtime_ns <= recorded, status.st_size
@@ -171,7 +178,7 @@ def verify(results: Path) -> tuple[int, list[str]]:
         try:
             check(path)
             if read_record(path) is None:
-                faults.append(f"{path} has no record of the step that wrote it; delete it and {REPAIR}")
+                faults.append(f"{path} {_WITHOUT_RECORD}")
             else:
                 sound.append(path)
         except UserError as error:
@@ -185,7 +192,7 @@ def verify(results: Path) -> tuple[int, list[str]]:
             faults.append(str(error))
             continue
         missing = [folder / name for name in names if not (folder / name).is_file()]
-        faults += [f"{path} is missing; start the command that made it again" for path in missing]
+        faults += [f"{path} {_MISSING}" for path in missing]
     return len(products), [*sorted(set(faults)), *outdated(sound)]
 
 

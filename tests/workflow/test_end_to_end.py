@@ -142,7 +142,7 @@ def test_copied_results_of_another_calibration_are_refused_by_name(project):
     (project.root / "results" / "tables" / "metrics.csv").unlink()
     output = project.snakemake(expect=1)
     assert f"{RUNS[0]}: its calibration settings differ in bins" in output
-    assert "--forcerun calibrate`" in output
+    assert "--forcerun calibrate recommend`" in output
 
 
 def test_a_configuration_longer_than_an_argument_may_be_reaches_its_jobs(project):

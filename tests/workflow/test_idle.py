@@ -8,6 +8,7 @@ import pytest
 
 FITS = "results/calibration/gauss-3/mlp/ce/seed1/fits.json"
 LOGITS = "results/runs/gauss-3/mlp/focal-2/seed2/logits.npz"
+READ_BY_NO_JOB = "results/theory/gamma_star.csv"
 
 
 def idle(project, *arguments, expect=0):
@@ -81,3 +82,12 @@ def test_missing_and_damaged_intermediates_are_named_within_two_seconds(project)
     said = idle(project, "report_all", expect=2)
     for name in (FITS, LOGITS):
         assert f"{name} is missing; start the command that made it again" in said
+
+
+def test_files_that_no_job_reads_are_looked_at_too(project):
+    path = project.root / READ_BY_NO_JOB
+    content, times = path.read_bytes(), path.stat()
+    path.write_bytes(content[:-1])
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    said = idle(project, expect=2)
+    assert f"error: {READ_BY_NO_JOB} is not what `theory_tables` wrote (checksum)" in said

@@ -48,8 +48,9 @@ class _Job(NamedTuple):
 
 
 def refuse(grid: Grid, results: Path, rules: Container[str] = RECORDS) -> list[Path]:
-    """Return the records of these rules' jobs that exist; raise a UserError that names stale ones."""
-    jobs = [job for job in _jobs(grid) if job.rule in rules and job.record(results).exists()]
+    """Return the records of these rules' jobs; raise a UserError that names stale ones among those that exist."""
+    all_jobs = [job for job in _jobs(grid) if job.rule in rules]
+    jobs = [job for job in all_jobs if job.record(results).exists()]
     reviewed = accepted.read(results)
     stale = [(job, *found) for job in jobs for found in _staleness(job, results, reviewed)]
     if stale:
@@ -62,7 +63,7 @@ def refuse(grid: Grid, results: Path, rules: Container[str] = RECORDS) -> list[P
             f"records that match; add `--forcerun {' '.join(again)}` to the same command to make them again"
             f"{accept}"
         )
-    return [job.record(results) for job in jobs]
+    return [job.record(results) for job in all_jobs]
 
 
 def differing(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
@@ -108,9 +109,9 @@ def _staleness(job: _Job, results: Path, reviewed: accepted.Accepted) -> Iterato
     current = code_digests(f"workflow_scripts/{job.rule}.py", *job.modules)
     if code := differing(*(reviewed.digests(job.rule, digests) for digests in (recorded, current))):
         yield [job.rule], f"its {job.noun} code differs in {first_of(code, ', ')}"
-    if job.rule == "train":
-        checksum = read_json(results / RECORDS["fetch_data"].format(run=job.run))["checksum"]
-        if content["data_checksum"] != checksum:
+    data = results / RECORDS["fetch_data"].format(run=job.run)
+    if job.rule == "train" and data.exists():
+        if content["data_checksum"] != read_json(data)["checksum"]:
             # Training again would not help if the data are damaged.
             yield ["fetch_data", job.rule], "its data differ"
 

@@ -4,7 +4,6 @@ Snakemake compares files with its own notes in `.snakemake`. If these are lost, 
 configuration were put in their place, it leaves everything as it is.
 """
 
-import contextlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from focalcal.config.grid import Grid
 from focalcal.reporting.records import stale
 
 PLUMBING = True
+_OTHER_RULES = {"theory": ("theory_tables", "theory_checks"), "simulation": ("simulate",)}
+"""What reads a section of the configuration, where the rule `collect` does not."""
 SECONDS_TO_READ = 1.0
 """Reading every file of a large study would take minutes; `focalcal verify` does."""
 
@@ -29,22 +30,24 @@ def tell(*arguments: Any) -> tuple[int, str]:
 
 
 def describe(
-    config: Mapping[str, Any], grid: Grid, results: Path, final: Collection[str], asked: Collection[str]
+    config: Mapping[str, Any],
+    grid: Grid,
+    results: Path,
+    final: Mapping[str, Collection[str]],
+    asked: Collection[str],
 ) -> str:
     """Return a line that says that results belong to a configuration; raise a UserError if they do not.
 
-    Only what the rules that were asked for make is looked at: `final` are the last files of the rule
-    `report_all`.
+    Only what the rules that were asked for make is looked at: `final` are the last files that are made where
+    a rule is asked for.
     """
     # As a module, the workflow has a prefix before the names of its rules.
-    rules = {name for name in (*stale.RECORDS, "report") if any(rule.endswith(name) for rule in asked)}
-    products: list[Path] = []
-    # A missing record is one of the faults below.
-    with contextlib.suppress(FileNotFoundError):
-        products += stale.refuse(grid, results, rules)
-    if "report" in rules:
-        _refuse_another(config, results / "config.json")
-        products += map(Path, final)
+    rules = {name for name in (*stale.RECORDS, *final) if any(rule.endswith(name) for rule in asked)}
+    products = stale.refuse(grid, results, rules)
+    products += [Path(path) for rule in rules & final.keys() for path in final[rule]]
+    recorded = results / "config.json"
+    if "report" in rules and recorded.exists():
+        _refuse_another(config, recorded)
     count, read, faults = faults_behind(products, SECONDS_TO_READ)
     if faults:
         raise UserError(
@@ -60,7 +63,7 @@ def _refuse_another(config: Mapping[str, Any], recorded: Path) -> None:
     sections = stale.differing(before, config)
     keys = [key for section in sections for key in _keys(section, before.get(section), config.get(section))]
     if keys:
-        again = ["collect", *(["theory_tables", "theory_checks"] if "theory" in sections else [])]
+        again = ["collect", *(rule for section in sections for rule in _OTHER_RULES.get(section, ()))]
         raise UserError(
             f"{recorded} and the report beside it were made with other settings, which differ in "
             f"{stale.first_of(keys, ', ')}; allowed: those of the configuration; add "

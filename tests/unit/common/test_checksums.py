@@ -230,6 +230,17 @@ class TestFaultsBehind:
         DATA.write_text("much longer than the other files")
         assert min(STEPS, key=checksums._urgency) == DATA
 
+    def test_a_product_without_its_record_is_named(self):
+        DATA_RECORD.unlink()
+        fault = f"{DATA} has no record of the step that wrote it; delete it and {AGAIN}"
+        assert checksums.faults_behind([METRICS], 10) == (4, 3, [fault])
+        DATA.unlink()
+        fault = f"{DATA} is missing; start the command that made it again"
+        assert checksums.faults_behind([METRICS], 10) == (4, 3, [fault])
+
+    def test_a_product_that_was_never_made_is_no_fault(self):
+        assert checksums.faults_behind([METRICS, RESULTS / "tables" / "other.csv"], 10) == (4, 4, [])
+
     def test_a_damaged_record_is_the_fault(self):
         RUN_RECORD.write_text("{")
         assert checksums.faults_behind([METRICS], 10)[2] == [

@@ -258,5 +258,6 @@ class TestIdle:
         assert code == 1
         assert line.startswith("error: the results could not be looked at: ZeroDivisionError")
 
-    def test_with_jobs_nothing_is_asked(self, monkeypatch, capsys):
-        assert self.asked(monkeypatch, capsys, lambda: (2, "error"), train=1)[:2] == ([], 0)
+    @pytest.mark.parametrize("jobs", [0, 1])
+    def test_with_a_plan_nothing_is_asked(self, monkeypatch, capsys, jobs):
+        assert self.asked(monkeypatch, capsys, lambda: (2, "error"), train=jobs)[:2] == ([], 0)
