@@ -324,5 +324,3 @@ rule report_all:
         LAYOUT.files(LAYOUT.reported("figure")),
         LEDGER,
         rules.report.output,
-
-

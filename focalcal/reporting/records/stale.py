@@ -48,7 +48,7 @@ class _Job(NamedTuple):
 
 
 def refuse(grid: Grid, results: Path, rules: Container[str] = RECORDS) -> list[Path]:
-    """Return the records of these rules' jobs; raise a UserError that names stale ones among those that exist."""
+    """Return the records of these rules' jobs, made or not; raise a UserError that names stale ones."""
     all_jobs = [job for job in _jobs(grid) if job.rule in rules]
     jobs = [job for job in all_jobs if job.record(results).exists()]
     reviewed = accepted.read(results)
@@ -110,10 +110,9 @@ def _staleness(job: _Job, results: Path, reviewed: accepted.Accepted) -> Iterato
     if code := differing(*(reviewed.digests(job.rule, digests) for digests in (recorded, current))):
         yield [job.rule], f"its {job.noun} code differs in {first_of(code, ', ')}"
     data = results / RECORDS["fetch_data"].format(run=job.run)
-    if job.rule == "train" and data.exists():
-        if content["data_checksum"] != read_json(data)["checksum"]:
-            # Training again would not help if the data are damaged.
-            yield ["fetch_data", job.rule], "its data differ"
+    if job.rule == "train" and data.exists() and content["data_checksum"] != read_json(data)["checksum"]:
+        # Training again would not help if the data are damaged.
+        yield ["fetch_data", job.rule], "its data differ"
 
 
 def _to_make_again(

@@ -163,7 +163,9 @@ def test_the_recommended_method_of_each_run_is_compared_as_auto(finished, recomm
     rows.append(compared("any", -0.5, 0.1, criterion="ece"))
     for run, method in ((TRAINED, "sms"), (IMPORTED, "fts")):
         write_json(finished.results / collect.diagnostics_file(run), {"comparisons": rows})
-        finished.change(run, "recommend", lambda record, method=method: record.update(method=method))
+        finished.change(
+            run, "recommend", lambda record, method=method: record["recommendation"].update(method=method)
+        )
     arguments = ["--spec", json.dumps(finished.grid.runs_spec()), "--results", str(finished.results)]
     entry_point.main(arguments)
     found = read_rows(finished.results / "tables" / "comparisons.csv")
