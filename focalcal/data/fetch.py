@@ -71,11 +71,7 @@ def obtain(
                     _LOG.info("%s: served by %s", name, _fetch(name, entry, folder, policy))
                     for partial in folder.glob(f"*{PARTIAL_SUFFIX}"):
                         partial.unlink()
-        served_by = folder / _SERVED_BY
-        source = (
-            served_by.read_text("utf-8").strip() if served_by.is_file() else "placed in the cache by hand"
-        )
-        return Obtained(folder, source)
+        return Obtained(folder, _source_of(entry, folder))
     except OSError as error:
         raise UserError(
             f"{name}: the cache folder {folder} cannot be used ({error}); choose another with the config key "
@@ -128,11 +124,26 @@ def source_description(source: Mapping[str, Any]) -> str:
     return nouns[source["kind"]] + source["package"]
 
 
+def _source_of(entry: Mapping[str, Any], folder: Path) -> str:
+    """Return the label of the source that served; nothing else that a file of a shared cache says."""
+    path = folder / _SERVED_BY
+    noted = path.read_text("utf-8", "replace").strip() if path.is_file() else ""
+    sources = entry["sources"]
+    labels = {_in_cache(_archives_of(entry, source)) for source in sources} | set(
+        map(source_description, sources)
+    )
+    return noted if noted in labels else "placed in the cache by hand"
+
+
+def _in_cache(archives: list[ExpectedFile]) -> str:
+    return f"{', '.join(file.name for file in archives)} in the cache"
+
+
 def _source_label(entry: Mapping[str, Any], source: Mapping[str, Any], folder: Path) -> str:
     """Return the label of a source: its archives if they are cached, else its address or package."""
     wanted = _archives_of(entry, source)
     if wanted and _all_good(folder, wanted):
-        return f"{', '.join(file.name for file in wanted)} in the cache"
+        return _in_cache(wanted)
     return source_description(source)
 
 

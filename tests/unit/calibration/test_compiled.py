@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,6 +55,31 @@ def test_where_others_could_write_no_code_is_read(level, mode):
     folder = compiled.code_folder()
     [folder, *folder.parents][level].chmod(mode)
     assert used_cache() == "user"
+
+
+@pytest.mark.parametrize("planted", ["folder", "link"])
+def test_what_another_user_planted_is_not_used(caches, monkeypatch, planted):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(caches))
+    caches.chmod(0o1777)
+    name, digest, uid = "focalcal-compiled", compiled._kernel_digest(), os.getuid()
+
+    def plant():
+        Path("elsewhere" if planted == "link" else name, digest).mkdir(mode=0o700, parents=True)
+        Path(name).chmod(0o700) if planted == "folder" else Path(name).symlink_to("elsewhere")
+
+    monkeypatch.chdir(caches)
+    if uid != 0:  # only root can be somebody else
+        monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+        monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+        plant()
+    elif (child := os.fork()) == 0:
+        os.setuid(12345)
+        plant()
+        os._exit(0)
+    else:
+        assert os.waitpid(child, 0)[1] == 0
+    folder = compiled.code_folder()
+    assert folder is None if uid else folder.parents[1] == caches / "user"
 
 
 def twice(x):

@@ -40,6 +40,17 @@ def test_what_is_cached_needs_no_source(server, quick, tmp_path):
     assert len(route.requests) == 1
 
 
+def test_no_other_text_of_a_shared_cache_is_taken_for_the_source(server, quick, tmp_path):
+    server.add("data.bin", CONTENT)
+    entry = entry_of(http(server.base))
+    note = obtain("set", entry, tmp_path, quick).folder / "served-by.txt"
+    private = tmp_path / "private.txt"
+    private.write_bytes(b"a secret \x1b[2J\xff")
+    note.unlink()
+    note.symlink_to(private)
+    assert obtain("set", entry, tmp_path, quick).source == "placed in the cache by hand"
+
+
 def test_a_damaged_cache_is_repaired_and_reported(server, quick, tmp_path, caplog):
     server.add("data.bin", CONTENT)
     entry = entry_of(http(server.base))
