@@ -56,6 +56,11 @@ def extension_code(kind: str, name: str, root: Path = CHECKOUT) -> list[str]:
         return list(code_version(root, file))
     except SyntaxError as error:
         raise UserError(f"{file}, line {error.lineno}: {error.msg}; repair it") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"{file} cannot be read ({reason}); allowed: Python in UTF-8; repair or delete it"
+        ) from None
 
 
 def check_extensions(kind: str, built_in: Collection[str], root: Path = CHECKOUT) -> None:

@@ -5,6 +5,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from focalcal.common.io import refusing_damage
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -20,21 +22,22 @@ class Cost:
 
 def read_costs(folder: Path) -> list[Cost]:
     """Return the cost of each rule that has benchmark files, the most expensive first."""
-    measured: defaultdict[str, list[dict[str, str]]] = defaultdict(list)
+    measured: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for path in sorted(folder.rglob("*.tsv")):
         rule = path.relative_to(folder).parts[0].removesuffix(".tsv")
-        with path.open(encoding="utf-8") as source:
-            measured[rule] += csv.DictReader(source, delimiter="\t")
+        with refusing_damage(path), path.open(encoding="utf-8") as source:
+            rows = csv.DictReader(source, delimiter="\t", restval="")
+            measured[rule] += [(float(row["s"]), _megabytes(row)) for row in rows]
     costs = [
         Cost(
             rule=rule,
-            jobs=len(rows),
-            seconds=sum(float(row["s"]) for row in rows),
-            longest=max(float(row["s"]) for row in rows),
-            memory=max(map(_megabytes, rows)) or None,
+            jobs=len(jobs),
+            seconds=sum(seconds for seconds, _ in jobs),
+            longest=max(seconds for seconds, _ in jobs),
+            memory=max(memory for _, memory in jobs) or None,
         )
-        for rule, rows in measured.items()
-        if rows
+        for rule, jobs in measured.items()
+        if jobs
     ]
     return sorted(costs, key=lambda cost: -cost.seconds)
 

@@ -75,6 +75,22 @@ def test_other_mistakes_are_refused_in_one_line(name, text, message, write):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("planted", ["folder", "Latin-1"])
+def test_what_is_no_text_is_named(planted, write):
+    root = write("metrics", "mine", "")
+    path = root / "extensions" / "metrics" / "mine.py"
+    if planted == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes("größe = 1\n".encode("latin-1"))
+    with pytest.raises(
+        UserError, match=r"metrics/mine\.py cannot be read \(.*allowed: Python in UTF-8"
+    ) as refused:
+        check_extensions("metrics", [], root)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_class_without_a_method_is_refused_when_it_is_loaded(write):
     root = write("calibrators", "mine", "class Mine:\n    def fit(self, x, y): ...\n")
     with pytest.raises(UserError, match=r"mine\.py: class Mine has no method predict_proba; allowed: one"):

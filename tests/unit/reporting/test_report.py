@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
+from focalcal.common.errors import UserError
 from focalcal.config.grid import build_grid
 from focalcal.reporting import html, products
 from focalcal.reporting.figures import style
@@ -304,3 +305,10 @@ def test_costs_are_summed_by_rule(tmp_path):
     train, aggregate = read_costs(tmp_path)
     assert (train.rule, train.jobs, train.seconds, train.longest, train.memory) == ("train", 2, 15, 10, 100)
     assert (aggregate.rule, aggregate.memory) == ("aggregate", None), "too short to measure"
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"s\n", b"s\tmax_rss\n1\n", b"s\tmax_rss\nlong\t1\n"])
+def test_a_damaged_file_of_costs_is_named(tmp_path, content):
+    (tmp_path / "train.tsv").write_bytes(content + b"s\tmax_rss\n")
+    with pytest.raises(UserError, match=r"train\.tsv is damaged \(.*delete it"):
+        read_costs(tmp_path)
