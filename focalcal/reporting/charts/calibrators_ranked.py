@@ -42,14 +42,14 @@ def calibrators_ranked(frame: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
             ),
         )
     )
-    title = f"'Difference from TS, ' + {measured.name} + ', ' + {origin.name}"
+    title = f"{measured.name} + ': difference from TS, ' + {origin.name}"
     scale = alt.Scale(type="symlog", constant=0.01)
     layers = (
         grammar.zero_line(),
         # First, since it has all calibrators in their order: TS has no interval.
         base.mark_point(size=70, filled=True, opacity=1).encode(x="Difference:Q"),
         base.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", title="Difference from TS, compressed; left is better", scale=scale),
+            x=alt.X("low:Q", title="left is better; the scale is compressed away from 0", scale=scale),
             x2="high:Q",
         ),
     )

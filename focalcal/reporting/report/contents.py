@@ -34,6 +34,8 @@ from focalcal.reporting.report.embedded import (
 )
 from focalcal.reporting.tables.best_losses import best_loss_text
 
+VERDICTS = ("not reproduced", "corrected", "reproduced", "not run")
+"""Verdicts on claims in the order in which they are shown: first what a reader should know."""
 READERS = {"table": ("html", read_text), "figure": ("png", read_image), "chart": ("json", read_chart)}
 """The format in which the report shows a product, and what reads it."""
 MOST_EVIDENCE_ROWS = 400
@@ -45,7 +47,7 @@ class Block:
     """A product under its heading, with one part for each dataset and model it is made for."""
 
     product: Product
-    parts: Mapping[str, str | InlineImage | None]
+    parts: Mapping[str, str | InlineImage]
     """HTML of a table, image of a figure or specification of a chart, by dataset and model ("" for all)."""
     downloads: Sequence[Download] = ()
     """The files of a table."""
@@ -162,6 +164,7 @@ def read_contents(results: Path, config: Mapping[str, Any], grid: Grid) -> Conte
         run: (file, read_json(results / file)["recommendation"]) for run, file in layout.advised.items()
     }
     claims = [] if grid.own_logits_only else read_rows(results / "tables" / "claims.csv")
+    claims.sort(key=lambda claim: VERDICTS.index(claim["verdict"]))
     evidence = _evidence_files(results, claims, anchors)
     anchors |= {one.name: one.anchor for one in evidence}
     return Contents(
@@ -236,7 +239,7 @@ def report_html(contents: Contents) -> str:
 def _picture(blocks: Mapping[str, Sequence[Block]], where: str) -> InlineImage | None:
     """Return the picture before and after calibration of one dataset and model."""
     found = (block.parts.get(where) for block in blocks["fits"] if block.product.name == "before_after")
-    return next((part for part in found if isinstance(part, InlineImage) and not part.message), None)
+    return next((part for part in found if isinstance(part, InlineImage)), None)
 
 
 def _read_table(results: Path, name: str) -> pd.DataFrame:
@@ -248,14 +251,18 @@ def _read_table(results: Path, name: str) -> pd.DataFrame:
 
 
 def _section_blocks(results: Path, layout: Layout, confidence: float) -> dict[str, list[Block]]:
-    """Return the products of each section in their order."""
+    """Return the products of each section in their order, without figures and charts that show nothing."""
     blocks: dict[str, list[Block]] = {section: [] for section in SECTIONS}
     for product in sorted(layout.reported(), key=lambda product: product.order):
         suffix, read = READERS[product.kind]
         stems = layout.stems(product)
         parts: dict[str, Any] = {where: read(results / f"{stem}.{suffix}") for where, stem in stems.items()}
         if product.kind == "figure":
-            parts = {where: image for where, image in parts.items() if not image.message} or parts
+            parts = {where: image for where, image in parts.items() if not image.message}
+        if product.kind == "chart":
+            parts = {where: drawing for where, drawing in parts.items() if drawing}
+        if not parts:
+            continue
         files = [results / f"{product.stem()}.{suffix}" for suffix in ("csv", "tex")]
         downloads = [packed(file) for file in files] if product.kind == "table" else []
         blocks[product.section].append(Block(product.worded(confidence), parts, downloads))

@@ -11,7 +11,7 @@ from PIL import Image
 
 from focalcal.common.errors import UserError
 from focalcal.config.grid import build_grid
-from focalcal.reporting import html, products
+from focalcal.reporting import products
 from focalcal.reporting.figures import style
 from focalcal.reporting.products import SECTIONS, Product
 from focalcal.reporting.recommendation import advice_text
@@ -137,24 +137,19 @@ def test_products_stand_on_their_pages_in_order(made):
     assert "unmade" not in text
 
 
-def test_a_figure_with_nothing_to_draw_is_a_sentence_and_no_choice(tmp_path):
-    drawn = {"a": style.message_figure("Nothing for a, \u03a8 < 1."), "b": Figure(figsize=(1, 1))}
+def test_a_figure_with_nothing_to_draw_is_no_choice_and_alone_not_shown(tmp_path):
+    drawn = {"a": style.message_figure("Nothing for a."), "b": Figure(figsize=(1, 1))}
     for name, one in drawn.items():
         style.write_figure(one, [tmp_path / f"{name}.png"])
     each = product("each", "figure", scope="dataset and model")
 
-    def block_of(*names):
+    def blocks_of(*names):
         layout = SimpleNamespace(reported=lambda: [each], stems=lambda _: {name: name for name in names})
-        (block,) = report_contents._section_blocks(tmp_path, layout, 0.95)[each.section]
-        return block
+        return report_contents._section_blocks(tmp_path, layout, 0.95)[each.section]
 
-    assert list(block_of("a", "b").parts) == ["b"]
-    block = block_of("a")
-    assert block.parts["a"].message == "Nothing for a, \u03a8 < 1."
-    environment = html._environment()
-    text = environment.get_template("macros.html").module.section_blocks("Heading", [block])
-    assert "<p>Nothing for a, \u03a8 &lt; 1.</p>" in text
-    assert "<img" not in text
+    (block,) = blocks_of("a", "b")
+    assert list(block.parts) == ["b"]
+    assert blocks_of("a") == []
 
 
 def test_evidence_leads_to_where_it_is_shown(made):
