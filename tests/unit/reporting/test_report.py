@@ -251,7 +251,7 @@ def test_the_page_about_papers_begins_with_a_bar_per_paper_and_what_fails(made):
     text = report_html(contents)
     top = text[text.index('id="papers"') : text.index("Every statement")]
     assert '<span class="not-reproduced" style="width:85.71%">' in top
-    assert "</span> 1 reproduced, 6 not reproduced</dd>" in top
+    assert "</span> 1 reproduced, 6 not reproduced <small>Komisarenko &amp; Kull, ECAI 2024" in top
     assert "statement 3" in top
     assert "statement 4" not in top
     assert "and 2 more in the table below" in top
