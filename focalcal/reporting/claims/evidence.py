@@ -33,6 +33,13 @@ class Claim:
     setting: Setting = THEORY
     """The runs that the statement is about."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    others: tuple["Claim", ...] = ()
+    """The other parts of a statement of several parts, which differ in evaluator and arguments."""
+
+    @property
+    def parts(self) -> tuple["Claim", ...]:
+        """All parts of the statement, which holds if all of them do."""
+        return (self, *self.others)
 
     @property
     def table(self) -> str:

@@ -10,6 +10,8 @@ runs inside the setting that the entry names.
 import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +77,10 @@ def references() -> dict[str, str]:
 def wanted_checks(claims: Sequence[Claim]) -> list[tuple[str, Setting]]:
     """Return the checks of runs that claims name, each with the setting it is wanted in."""
     wanted = []
-    for claim in claims:
-        if claim.table == CHECKS:
-            names = claim.arguments["check"]
-            wanted += [(name, claim.setting) for name in ([names] if isinstance(names, str) else names)]
+    for part in chain.from_iterable(claim.parts for claim in claims):
+        if part.table == CHECKS:
+            names = part.arguments["check"]
+            wanted += [(name, part.setting) for name in ([names] if isinstance(names, str) else names)]
     return wanted
 
 
@@ -86,10 +88,7 @@ def judge(claims: Sequence[Claim], evidence: Evidence) -> list[dict[str, str]]:
     """Return the ledger: one row per claim, with the columns `COLUMNS`."""
     rows = []
     for claim in claims:
-        try:
-            finding = _outside(claim, evidence) or _evaluated(claim, evidence)
-        except MissingEvidence as missing:
-            finding = Finding(None, str(missing))
+        finding = _together([_judged(part, evidence) for part in claim.parts])
         row = {name: getattr(claim, name) for name in ("id", "source", "statement", "published")}
         row["measured"] = finding.measured
         row["tolerance"] = f"{claim.tolerance:g}"
@@ -98,6 +97,20 @@ def judge(claims: Sequence[Claim], evidence: Evidence) -> list[dict[str, str]]:
         row["setting"] = claim.setting.description
         rows.append(row)
     return rows
+
+
+def _together(findings: Sequence[Finding]) -> Finding:
+    """Return what the parts of a statement give: it holds if all do, and is false if one is."""
+    words = "; ".join(dict.fromkeys(finding.measured for finding in findings))
+    found = [finding.agrees for finding in findings]
+    return Finding(False if False in found else None if None in found else True, words)
+
+
+def _judged(claim: Claim, evidence: Evidence) -> Finding:
+    try:
+        return _outside(claim, evidence) or _evaluated(claim, evidence)
+    except MissingEvidence as missing:
+        return Finding(None, str(missing))
 
 
 def _evaluated(claim: Claim, evidence: Evidence) -> Finding:
@@ -126,6 +139,13 @@ def _outside(claim: Claim, evidence: Evidence) -> Finding | None:
 
 def _parsed(entry: Mapping[str, Any], paper: str, settings: Mapping[str, Setting], path: Path) -> Claim:
     """Return one entry of a file; a UserError names the file, the entry and the mistake."""
+    whole = {key: value for key, value in entry.items() if key != "parts"}
+    parts = entry.get("parts", [{}])
+    first, *others = [_parsed_part({**whole, **part}, paper, settings, path) for part in parts]
+    return replace(first, others=tuple(others))
+
+
+def _parsed_part(entry: Mapping[str, Any], paper: str, settings: Mapping[str, Setting], path: Path) -> Claim:
     where = f"{path.name}: claim {entry.get('id')!r}"
     for key in REQUIRED:
         if key not in entry:

@@ -8,7 +8,7 @@ how sure a number is; where a bootstrap over test samples does, the check return
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from focalcal.calibration.scores.binning import bin_gaps
 from focalcal.common.intervals import NORMAL_HALF_WIDTH
 from focalcal.reporting.records.measurements import RUN, SCORE
 from focalcal.reporting.records.published import DIVISORS, as_measured, figure_8, load_results
-from focalcal.theory.matching import MOST_CLASSES, match_temperature
+from focalcal.theory.matching import MOST_MATCHED, match_temperature
 from focalcal.theory.psi import log_psi
 from focalcal.training.catalogue import training_gamma
 
@@ -38,6 +38,7 @@ C21_BINS = 10
 FIGURE_8_DATASET = "cifar10"
 STANDARD_ERRORS = 3.0
 """How far a reproduced cell may lie from the printed one, in standard errors of the difference."""
+matched_temperature = cache(match_temperature)
 TREND_SCORES = {"temperature": ("ts", "adaece"), "adaece": ("ts", "adaece"), "accuracy": ("none", "")}
 """The fit, by method and criterion, whose value is followed along the training gamma."""
 
@@ -236,12 +237,12 @@ def composition_error(runs: Measurements) -> Found:
     if "ce" not in found or not any(focal_gamma(loss) for loss in found.index):
         return None
     classes = runs.test_split(runs.keys[0]).logits.shape[1]
-    if classes > MOST_CLASSES:
+    if classes > MOST_MATCHED:
         return None
     errors, words = {}, []
     for loss, temperature in found.items():
         if gamma := focal_gamma(loss):
-            predicted = found["ce"] * match_temperature(gamma, classes)[0]
+            predicted = found["ce"] * matched_temperature(gamma, classes)[0]
             errors[loss] = abs(temperature / predicted - 1.0)
             words.append(f"{loss} {temperature:.2f} for {predicted:.2f}")
     product = f"T_ce ({found['ce']:.2f}) times the matching T"
@@ -305,27 +306,29 @@ def printed_confidences(runs: Measurements) -> Found:
     cells = figure_8()
     fits = runs.frame[(runs.frame["method"] == "ts-m20") & (runs.frame["criterion"] == "ece")]
     temperatures = fits.drop_duplicates(RUN).set_index(["loss", "seed"])["temperature"]
-    agree, missed = [], []
+    agree, missed, listed = [], [], []
     for run in runs.keys:
         own, fitted = cells[cells["loss"] == run["loss"]], temperatures.get((run["loss"], run["seed"]))
         if run["dataset"] != FIGURE_8_DATASET or own.empty or fitted is None:
             continue
         logits = runs.test_split(run).logits
         for cell in own.itertuples():
+            pairs = []
             for column, temperature in (("before", 1.0), ("after", fitted)):
                 ours = softmax(logits[cell.image].astype(float) / temperature).max()
                 printed = float(getattr(cell, column))
+                pairs.append(f"{ours:.5f} ({printed:.4f})")
                 agree.append(-0.00005 <= ours - printed < 0.0001)
                 if not agree[-1]:
                     missed.append(
                         f"{run['loss']} image {cell.image} {column}: {ours:.4f}, printed {printed:.4f}"
                     )
+            listed.append(f"{run['loss']} image {cell.image} {' to '.join(pairs)}")
     if not agree:
         return None
-    words = f"{sum(agree)} of {len(agree)} printed confidences" + (
-        f"; not {'; '.join(missed)}" if missed else ""
-    )
-    return float(np.mean(agree)), words, len(agree)
+    words = f"{sum(agree)} of {len(agree)} printed confidences"
+    words += f"; not {'; '.join(missed)}" if missed else ""
+    return float(np.mean(agree)), f"{words}; ours (printed): {', '.join(listed)}", len(agree)
 
 
 def unnamed_difference(runs: Measurements, loss: str, metric: str) -> Found:

@@ -366,6 +366,9 @@ def test_temperatures_of_focal_losses_from_that_of_cross_entropy():
     assert (found.value, found.n) == (pytest.approx(1.37 / (2 * 0.57077) - 1, abs=1e-4), 2)
     assert found.detail.endswith("focal-1 1.60 for 1.60, focal-3 1.37 for 1.14; worst: focal-3")
     assert checks_of("composition_error", *rows[1:]) == [], "cross-entropy is missing"
+    hundred = Split(np.zeros((1, 100)), np.zeros(1, dtype=int))
+    (of_hundred,) = checks_of("composition_error", *rows[:2], splits=lambda _: hundred)
+    assert of_hundred.value == pytest.approx(1 - 1.596 / (2 * 0.90067), abs=1e-4)
     many = Split(np.zeros((1, 5000)), np.zeros(1, dtype=int))
     assert checks_of("composition_error", *rows, splits=lambda _: many) == [], "not matched"
 
@@ -399,6 +402,7 @@ def test_confidences_of_figure_8():
     found = check_of("printed_confidences", *rows, splits=lambda _: split(0.00003))
     assert found.n == 16
     assert found.detail.count("before") == 0, "all eight are the printed ones, rounded"
+    assert "brier image 178 0.77583 (0.7758) to " in found.detail
     found = check_of("printed_confidences", *rows, splits=lambda _: split(-0.0002))
     assert found.detail.count("before") == 8
     assert checks_of("printed_confidences", row("ce", "none", "", "ece", 0.01, **place)) == []
@@ -434,7 +438,8 @@ IN_STANDARD_ERRORS = {"cells_within", "printed_temperature"}
 
 def test_a_measured_verdict_without_interval_needs_none():
     """What maps keep by design, numbers of the very same networks, and distances in standard errors."""
-    certain = [claim for claim in load_claims() if not claim.arguments.get("sampled", True)]
+    parts = [part for claim in load_claims() for part in claim.parts]
+    certain = [part for part in parts if not part.arguments.get("sampled", True)]
     names = {claim.arguments["check"].partition(":")[0] for claim in certain}
     assert names == BY_DESIGN | OWN_NUMBERS | IN_STANDARD_ERRORS
     own = [c for c in certain if c.arguments["check"].partition(":")[0] in OWN_NUMBERS]
