@@ -27,6 +27,11 @@ temperature has log(1 + gamma) / 2 in place of k1 and is weaker, but true: the d
 gamma = 0, and with g = -gamma its slope in g has the sign of (1 - g L)^2 - 4 a1 (1 - g), a quadratic whose
 discriminant 16 a1 (L^2 - 1/2) is negative.
 
+For these gammas the map increases, with slope above gamma + 1: G' < 0, because a' > 0. It keeps the order of
+any number of classes: h(v) of `psi` increases up to v = 1/2, since 1 / v + gamma / (1 - v) > 0 and B of
+`two_temperatures` increases; if q_j > 1/2, then q_i <= 1 - q_j and h(q_i) <= h(1 - q_j) < h(q_j) by the left
+side of Theorem C. Below gamma = -1, 1 + gamma a(s) has a zero and there is no map: -1 is where a search ends.
+
 Every inequality is checked with ball arithmetic (Arb, through python-flint), which rounds outwards.
 """
 
@@ -72,7 +77,8 @@ THEOREM_B = (
 THEOREM_C = (
     "For every gamma in (-1, 0) and every real s > 0: (gamma + 1) s < logit FC(s) < (gamma + 1 - k1) s < "
     "(gamma + 1 - log(gamma + 1) / 2) s (reversed for s < 0). The first is approached as s grows, the second "
-    "as s tends to 0: neither can be improved. The last is K24's Proposition 3, its temperatures exchanged."
+    "as s tends to 0: neither can be improved. The last is K24's Proposition 3, its temperatures exchanged. "
+    "The map increases, with a slope above gamma + 1."
 )
 
 

@@ -1,7 +1,7 @@
 """Checks of M20's theoretical statements and of its linear-model experiment (Mukhoti et al. 2020)."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -33,6 +33,14 @@ def linear_model_checks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
     dataset = itemgetter("noise", "spread", "seed")
     focal = {dataset(row): row for row in rows if row["loss"] != "ce"}
     pairs = [(row, focal[dataset(row)]) for row in rows if row["loss"] == "ce"]
+
+    def over_datasets(name: str, values: Sequence[float], pick: Callable[..., float], detail: str) -> Check:
+        """Return the extreme of one value per pair, with that of each seed alone."""
+        of_seed: dict[int, list[float]] = {}
+        for (ce, _), value in zip(pairs, values, strict=True):
+            of_seed.setdefault(ce["seed"], []).append(value)
+        return Check(name, pick(values), detail, **_by_seed([pick(own) for own in of_seed.values()]))
+
     for name, words, column, first, second in (
         ("m20_weight_norm_ratio", "cross-entropy / focal", "weight_norm", 0, 1),
         ("m20_logit_norm_ratio", "cross-entropy / focal", "logit_norm", 0, 1),
@@ -40,9 +48,9 @@ def linear_model_checks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
     ):
         ratios = [pair[first][column] / pair[second][column] for pair in pairs]
         extent = f"{min(ratios):.3g} to {max(ratios):.3g} over {len(ratios)} datasets"
-        yield Check(name, min(ratios), f"{words} = {extent}")
+        yield over_datasets(name, ratios, min, f"{words} = {extent}")
     angles = [abs(math.degrees(_direction(ce) - _direction(other))) for ce, other in pairs]
-    yield Check("m20_direction_difference", max(angles), "degrees, largest over the datasets")
+    yield over_datasets("m20_direction_difference", angles, max, "degrees, largest over the datasets")
     shares: dict[tuple[str, float], list[float]] = {}
     for ce, _ in pairs:
         shares.setdefault((ce["noise"], ce["spread"]), []).append(ce["mistakes_above_90"])
@@ -51,13 +59,17 @@ def linear_model_checks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
         f"{100 * share:.0f} % ({noise}, spread {spread:g})" for (noise, spread), share in means.items()
     )
     best = max(means, key=means.__getitem__)
-    by_seed = tuple(shares[best]) if len(shares[best]) > 1 else ()
     detail = f"above 90 % confidence: {detail}"
-    yield Check("m20_confident_mistakes", means[best], detail, by_seed=by_seed)
+    yield Check("m20_confident_mistakes", means[best], detail, **_by_seed(shares[best]))
     column = "median_mistake_confidence"
     gaps = [ce[column] - other[column] for ce, other in pairs]
     detail = f"lower by {min(gaps):.3g} to {max(gaps):.3g}"
-    yield Check("m20_mistake_confidence_margin", min(gaps), detail)
+    yield over_datasets("m20_mistake_confidence_margin", gaps, min, detail)
+
+
+def _by_seed(values: Sequence[float]) -> dict[str, Any]:
+    """Return what tells how sure a check is: the values of single seeds; one alone tells nothing."""
+    return {"by_seed": tuple(values)} if len(values) > 1 else {"half_width": math.nan}
 
 
 def _gradients() -> Iterator[Check]:

@@ -16,13 +16,12 @@ from scipy import stats
 from scipy.special import softmax
 
 from focalcal.calibration.files.logits_io import Split
-from focalcal.calibration.metrics import adaece
 from focalcal.calibration.scores.binning import bin_gaps
 from focalcal.common.intervals import NORMAL_HALF_WIDTH
 from focalcal.reporting.records.measurements import RUN, SCORE
 from focalcal.reporting.records.published import DIVISORS, as_measured, figure_8, load_results
+from focalcal.reporting.records.shared_gamma import FEWEST_SEEDS, with_shared_gamma
 from focalcal.theory.matching import MOST_MATCHED, match_temperature
-from focalcal.theory.psi import log_psi
 from focalcal.training.catalogue import training_gamma
 
 Found = tuple[float, str, int] | tuple[float, str, int, float] | None
@@ -32,8 +31,6 @@ FEWEST_GAMMAS = 3
 """Training gammas that a trend needs."""
 HALF_STEP = 0.05
 """M20 searched T in steps of 0.1, so its ranges extend by half a step."""
-FEWEST_SEEDS = 2
-"""Seeds that have a spread."""
 C21_BINS = 10
 FIGURE_8_DATASET = "cifar10"
 STANDARD_ERRORS = 3.0
@@ -474,7 +471,7 @@ def _joined_cells(runs: Measurements, paper: str, metric: str) -> pd.DataFrame:
     cells = runs.cells[(runs.cells["paper"] == paper) & (runs.cells["metric"] == metric)]
     frame = runs.frame
     if paper == "K24" and not cells.merge(frame[names[:2]].drop_duplicates()).empty:
-        frame = _with_shared_gamma(runs)
+        frame = with_shared_gamma(frame, runs.surfaces, runs.test_split)
     rows = frame[frame["metric"] == metric]
     ours = rows.groupby(names)["value"].agg(["mean", "std", "count"]).reset_index()
     if paper == "K24" and metric == "accuracy":
@@ -483,36 +480,6 @@ def _joined_cells(runs: Measurements, paper: str, metric: str) -> pd.DataFrame:
     columns = [*names, "value", "std", "seeds", "rounding"]
     cells = cells.assign(rounding=_rounding(cells))[columns].rename(columns={"std": "printed_std"})
     return cells.merge(ours, on=names).set_index(["loss", "method"])
-
-
-def _with_shared_gamma(runs: Measurements) -> pd.DataFrame:
-    """Return the runs' frame with the scores of FTS as K24 prints them: seeds of a loss share one gamma.
-
-    That gamma has the lowest validation ECE at the best T, as a mean over seeds; T is each seed's own, by ECE
-    for the ECE and by log-loss for the log-loss.
-    """
-    rows = []
-    for loss in dict.fromkeys(run["loss"] for run, _ in runs.surfaces):
-        own = [(run, arrays) for run, arrays in runs.surfaces if run["loss"] == loss and "adaece" in arrays]
-        if len(own) < FEWEST_SEEDS:
-            continue
-        gammas = own[0][1]["gammas"]
-        lowest = np.mean([arrays["adaece"].min(axis=1) for _, arrays in own], axis=0)
-        best = int(np.argmin(np.where(gammas == 0, np.inf, lowest)))
-        for run, arrays in own:
-            split = runs.test_split(run)
-            for method, criterion in (("fts", "adaece"), ("fts-k24", "nll")):
-                if criterion not in arrays:
-                    continue
-                temperature = arrays["temperatures"][np.argmin(arrays[criterion][best])]
-                logs = log_psi(split.logits, gammas[best], temperature)
-                true = logs[np.arange(len(logs)), split.labels]
-                score = -true.mean() if criterion == "nll" else adaece(np.exp(logs), split.labels)
-                names = {name: run[name] for name in RUN} | {"method": method, "criterion": criterion}
-                fit = {"gamma": gammas[best], "temperature": temperature}
-                rows.append({**names, **fit, "split": "test", "metric": criterion, "value": score})
-    frame = pd.concat([runs.frame, pd.DataFrame(rows, columns=runs.frame.columns)]) if rows else runs.frame
-    return frame.drop_duplicates([*RUN, *SCORE], keep="last")
 
 
 def _rounding(cells: pd.DataFrame) -> list[float]:

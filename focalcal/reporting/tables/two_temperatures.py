@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
+from scipy.stats import binomtest, spearmanr
 
 from focalcal.calibration.catalogue import METRICS
 from focalcal.reporting.products import table
@@ -87,7 +87,7 @@ def two_temperatures(sources: Sources) -> Table | None:
             Column("Verdict on FTS", "verdict"),
         ),
         group=("dataset",),
-        notes=(RULE_NOTE, MEANS_NOTE, *_findings(frame)),
+        notes=(RULE_NOTE, MEANS_NOTE, *_findings(frame, sources)),
     )
 
 
@@ -132,16 +132,18 @@ def _row(
     }
 
 
-def _findings(frame: pd.DataFrame) -> list[str]:
+def _findings(frame: pd.DataFrame, sources: Sources) -> list[str]:
     """Return how often the rule is right, beside always saying the commoner sign, and whether gains agree."""
     judged = frame.dropna(subset="as_predicted")
     if judged.empty:
         return []
     right, count = int(judged["as_predicted"].sum()), len(judged)
+    low, high = binomtest(right, count).proportion_ci(sources.confidence, "wilson")
     commoner = int(np.sign(judged["gamma"]).value_counts().max())
     notes = [
         (
-            f"The sign is as predicted on {right} of {count} judged networks ({100 * right / count:.0f} %). "
+            f"The sign is as predicted on {right} of {count} judged networks ({100 * right / count:.0f} %; "
+            f"{sources.level} interval over networks {100 * low:.0f} to {100 * high:.0f} %). "
             f"Always saying the commoner sign is right on {commoner}."
         )
     ]

@@ -29,7 +29,7 @@ SPEC = json.dumps(
         "sensitivity_max_logits": [2.0],
         "linear_model_samples": 200,
         "linear_model_steps": 1500,
-        "linear_model_seeds": [0, 1],
+        "linear_model_seeds": [0, 1, 2],
         "linear_model_spreads": [0.1, 0.5],
     }
 )

@@ -228,7 +228,9 @@ class TestTwoTemperatures:
     def test_notes_count_what_is_judged_beside_the_commoner_sign_and_rank_the_gains(self, table):
         assert table.notes[2:] == (
             (
-                "The sign is as predicted on 1 of 2 judged networks (50 %). "
+                # Wilson's interval of a half, n = 2: 1/2 -+ sqrt(z^2 / (2 + z^2)) / 2
+                "The sign is as predicted on 1 of 2 judged networks (50 %; "
+                "95 % interval over networks 9 to 91 %). "
                 "Always saying the commoner sign is right on 2."
             ),
             # ranks 1 to 5 of expected gains against 1, 5, 2, 4, 3: 1 - 6 * 14 / 120

@@ -19,6 +19,7 @@ from focalcal.theory.bounds import (
     theoretical_temperatures,
     tightest_temperatures,
 )
+from focalcal.theory.psi import binary_logit_map, log_psi
 from focalcal.theory.tables import bounds_rows, bounds_summary
 
 
@@ -107,6 +108,17 @@ def test_for_negative_gamma_the_temperatures_of_the_proposition_change_places(ga
     with mp.workdps(40):
         for s in (1e-3, 0.1, 1.0, 5.0, 30.0):
             assert 1 / tight_high < exact_slope(mp.mpf(s), mp.mpf(gamma)) < 1 / tight_low
+
+
+@pytest.mark.parametrize("gamma", [-0.999, -0.95, -0.7, -0.1])
+def test_for_negative_gamma_the_map_increases_and_keeps_the_order_of_classes(gamma):
+    s = np.linspace(0.0, 40.0, 4001)
+    # where the slope has reached gamma + 1, rounding decides
+    assert np.diff(binary_logit_map(s, gamma)).min() > (1 + gamma) * 0.01 - 1e-13
+    for classes in (2, 3, 10, 1000):
+        spread = np.geomspace(0.01, 20, 50)[:, None]
+        rows = np.sort(np.random.default_rng(classes).normal(size=(50, classes)) * spread, axis=1)
+        assert np.diff(log_psi(rows, gamma), axis=1).min() > 0
 
 
 def test_certificate_of_negative_gammas():

@@ -198,6 +198,18 @@ def test_the_inverse_gives_back_the_minimiser(gamma, classes):
     assert np.abs(psi_inverse(mapped, gamma) - probs)[kept].max(initial=0.0) <= 1e-10
 
 
+@pytest.mark.parametrize("gamma", [-0.95, -0.75, -0.5, -0.25])
+def test_the_inverse_against_exact_arithmetic_for_negative_gamma(gamma):
+    generator = np.random.default_rng(0)
+    for classes in (2, 3, 4, 10, 100):
+        with mp.workdps(50):
+            q = [mp.mpf(value) for value in generator.dirichlet(np.full(classes, 0.5)) + 1e-9]
+            q = [value / mp.fsum(q) for value in q]
+            eta = [mp.e**value for value in exact_log_psi([mp.log(value) for value in q], gamma)]
+        back = psi_inverse(np.array([eta], dtype=float), gamma)[0]
+        assert np.abs(back - np.array(q, dtype=float)).max() <= 1e-12
+
+
 def test_the_inverse_minimises_the_focal_risk():
     posterior = np.array([0.6, 0.3, 0.1])
     q = psi_inverse(posterior[None], 2.0)[0]
