@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := Snakefile rules workflow
 
-.PHONY: demo test test-slurm coverage test-programs lock schema docs site lint overlays bench clean
+.PHONY: demo test test-slurm coverage test-programs lock schema docs site crate lint overlays bench clean
 .DEFAULT_GOAL := demo
 
 demo: $(STAMP)
@@ -40,6 +40,10 @@ docs: $(STAMP)
 # site/index.html opens without a server. With the report of `make demo` if that has run.
 site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# After a finished run: results/ro-crate-metadata.json, for an archive.
+crate: $(STAMP)
+	$(BIN)/python -m tools.crate
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

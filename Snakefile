@@ -1,8 +1,17 @@
 """focalcal: a benchmark suite for focal loss and calibration. Each stage is one file under rules/."""
 
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.27")
+
+if not Path(str(workflow.current_basedir)).is_dir():
+    raise WorkflowError(
+        f"{workflow.current_basedir} is not a folder, and jobs import the packages beside this Snakefile; "
+        "allowed: a clone; clone the repository and name the Snakefile of the clone"
+    )
 
 
 # Beside this file, wherever `--directory` puts the results and whichever workflow uses this one as a module.

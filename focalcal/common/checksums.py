@@ -167,14 +167,19 @@ def _urgency(path: Path) -> tuple[bool, int]:
     return status.st_mtime_ns <= recorded, status.st_size
 
 
+def products(results: Path) -> list[Path]:
+    """Return the files of a results folder that should have a record, sorted."""
+    return [path for path in sorted(results.rglob("*")) if path.is_file() and _is_product(path, results)]
+
+
 def verify(results: Path) -> tuple[int, list[str]]:
     """Return the number of products in a results folder, and a line for each fault.
 
     A product may be damaged, missing, unknown or outdated.
     """
-    products = [path for path in sorted(results.rglob("*")) if path.is_file() and _is_product(path, results)]
+    found = products(results)
     faults, sound = [], []
-    for path in products:
+    for path in found:
         try:
             check(path)
             if read_record(path) is None:
@@ -193,7 +198,7 @@ def verify(results: Path) -> tuple[int, list[str]]:
             continue
         missing = [folder / name for name in names if not (folder / name).is_file()]
         faults += [f"{path} {_MISSING}" for path in missing]
-    return len(products), [*sorted(set(faults)), *outdated(sound)]
+    return len(found), [*sorted(set(faults)), *outdated(sound)]
 
 
 def checksum(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:

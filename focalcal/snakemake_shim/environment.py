@@ -10,6 +10,15 @@ from focalcal.common.errors import UserError
 PLUMBING = True
 
 
+def refuse_windows() -> None:
+    """Raise a UserError on Windows, where rules find no shell for their commands."""
+    if sys.platform == "win32":
+        raise UserError(
+            "this machine has Windows, and the commands of rules need a POSIX shell; allowed: Linux, macOS; "
+            "run the workflow in the Windows Subsystem for Linux"
+        )
+
+
 def set_for_jobs(root: Path) -> None:
     """Set the environment that jobs inherit.
 

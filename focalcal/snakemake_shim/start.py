@@ -35,6 +35,7 @@ def read_configuration(
     user's files of logits alone. A workflow that uses this one as a module keeps its environment.
     """
     with _ending_with_one_line():
+        environment.refuse_windows()
         schema = json.loads((root / SCHEMA_FILE).read_text(encoding="utf-8"))
         with contextlib.suppress(
             RecursionError

@@ -1,6 +1,7 @@
 """Snakemake in another folder (`--snakefile`, `--directory`, `module`): products go there."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -76,6 +77,17 @@ def test_another_workflow_uses_this_one_as_a_module_and_keeps_its_environment(ho
 def test_a_module_is_refused_where_jobs_would_not_find_it(host, monkeypatch):
     monkeypatch.delenv("PYTHONPATH")
     assert "error: jobs of the module at" in host.snakemake("-n", expect=2)
+
+
+def test_a_snakefile_on_a_remote_host_is_refused_with_what_to_do(elsewhere):
+    sources = elsewhere.root.parent / "sources"
+    identity = ["-c", "user.name=tester", "-c", "user.email=tester@example.org"]
+    for command in (["init", "--initial-branch=main"], ["add", "."], ["commit", "--message=one"]):
+        subprocess.run(["git", *identity, *command], cwd=sources, check=True, capture_output=True)
+    remote = 'gitfile("../sources", path="workflow/Snakefile", ref="main")'
+    (elsewhere.root / "Snakefile").write_text(MODULE.replace('"../sources/Snakefile"', remote))
+    said = elsewhere.snakemake("-n", expect=1)
+    assert "clone the repository and name the Snakefile of the clone" in said
 
 
 def test_another_workflow_gives_the_module_its_own_settings(host):

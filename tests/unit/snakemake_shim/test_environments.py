@@ -80,6 +80,13 @@ def test_a_checkout_whose_path_would_be_misread_is_refused(folder):
         environment.set_for_jobs(Path(folder))
 
 
+def test_windows_is_refused_with_what_to_do(monkeypatch):
+    environment.refuse_windows()
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(UserError, match=r"Windows, .*; allowed: Linux, macOS; .* Subsystem for Linux"):
+        environment.refuse_windows()
+
+
 @pytest.mark.parametrize("inherited", [None, "", "/theirs", ":/theirs::"])
 def test_jobs_import_from_this_checkout_and_never_from_the_working_directory(monkeypatch, inherited):
     for name in ("PATH", "PYTHONSAFEPATH"):

@@ -53,6 +53,16 @@ def test_the_container_installs_the_lock_and_the_named_torch():
     assert [line.partition("==")[0] for line in lines if re.search(pattern, line)] == ["torch", "torchvision"]
 
 
+def test_what_make_installs_can_be_installed_without_it():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    commands = re.findall(
+        r"^\t\$\(BIN\)/(pip install .*)", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE
+    )
+    needed = [command.replace("--quiet ", "") for command in commands if " uv" not in command]
+    assert len(needed) == 3
+    assert [line.strip() for line in page.splitlines() if line.strip() in needed] == needed
+
+
 def test_the_named_pythons_are_those_that_are_tested():
     listed = {text.rpartition(" ")[2] for text in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", text)}
     matrix = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text("utf-8"))["jobs"]["python"]
