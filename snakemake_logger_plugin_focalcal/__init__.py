@@ -5,10 +5,11 @@ concerns jobs, in a live screen on a terminal and in sparse lines elsewhere, and
 Who asks for details by --verbose, --quiet, -p, --debug-dag or a dry run gets Snakemake's own output.
 Snakemake's log file, under .snakemake/log, has every record.
 
-The package imports nothing of focalcal: Snakemake loads it before it reads the Snakefile, which decides which
-checkout of focalcal is used.
+The package imports nothing of focalcal when it is loaded: that is before the Snakefile decides which checkout
+of focalcal is used.
 """
 
+import argparse
 import logging
 import sys
 from collections.abc import Callable, Collection
@@ -41,6 +42,7 @@ class LogHandler(LogHandlerBase):
         self._display: Lines | Screen | None = None
         self._rules: set[str] = set()
         self._started = self._planned = self._error_seen = self._closed = False
+        self._folder = Path.cwd()
 
     @property
     def writes_to_stream(self) -> bool:
@@ -77,6 +79,9 @@ class LogHandler(LogHandlerBase):
         code = self._answer_if_idle()
         if text := self._jobs.failure() or (not code and self._where_the_report_is()):
             _print(text)
+        if self._error_seen and not self._jobs.total and (mistake := _mistake_in_overlays(self._folder)):
+            _print(f"error: {mistake}")
+            code = 2
         super().close()
         # Snakemake ignores other exceptions here.
         if code:
@@ -157,6 +162,24 @@ _HIDDEN = {
     *(LogEvent.RESOURCES_INFO, LogEvent.PROGRESS, LogEvent.SHELLCMD, LogEvent.JOB_STARTED),
     *(LogEvent.GROUP_INFO, LogEvent.DEBUG_DAG),
 }
+
+
+def _mistake_in_overlays(folder: Path) -> str:
+    """Return what is wrong with the text of a file of --configfile, "" if nothing is.
+
+    Snakemake reads these files before the Snakefile, and tells a mistake without file and line.
+    """
+    from focalcal.common.errors import UserError  # noqa: PLC0415
+    from focalcal.config.yaml_files import check_yaml_files  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
+    overlays = parser.parse_known_args()[0].configfile
+    try:
+        check_yaml_files(folder / overlay for overlay in overlays)
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def _reason(record: Any) -> list[str]:

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by-task",
         action="store_true",
-        help="of samples of a language model: how the calibrator does on each task when fitted to the others",
+        help="of samples of several tasks: how the calibrator does on each when fitted to the others",
     )
     add_reading(parser)
     add_json(parser)
@@ -75,10 +75,12 @@ def run(arguments: argparse.Namespace) -> None:
 
     read = read_splits(arguments.files, answers_of(arguments), share=arguments.split)
     tell(read.notes, read.warnings)
-    if arguments.by_task and (read.tasks is None or not isinstance(read.splits, Split)):
+    tasks = set() if read.tasks is None else set(read.tasks.tolist())
+    if arguments.by_task and (len(tasks) < 2 or not isinstance(read.splits, Split)):
         raise UserError(
-            "--by-task is given, but the file has one task only, or is divided by --split; allowed: a folder "
-            "of samples_*.jsonl without --split; leave it out"
+            f"--by-task is given, but the file names {len(tasks)} tasks, or is divided by --split; allowed: "
+            "a folder of samples_*.jsonl, or one split with an array or column 'task', without --split; name "
+            "it so, or leave --by-task out"
         )
     found = recommend_splits(read.splits, spec, lambda line: print(line, file=sys.stderr))
     source = {"file": " ".join(path.name for path in arguments.files), "checksum": read.checksum}

@@ -21,6 +21,7 @@ from focalcal.calibration.fitting.search import K24_GAMMAS
 from focalcal.calibration.saved import write_record
 from focalcal.common.arrays import unmasked
 from focalcal.common.errors import UserError
+from focalcal.common.intervals import CONFIDENCE, level_text, tails
 from focalcal.common.messages import error_prefix, unknown_name
 from focalcal.common.text_table import aligned_lines
 from focalcal.reporting.recommendation import (
@@ -267,12 +268,10 @@ def by_task(found: Recommendation, samples: Split, tasks: NDArray[np.str_]) -> l
 
     One row per task: its samples, accuracy, and log-losses as trained and after the calibrator.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     trained = new_calibrator(choosing.LEAVE).fit(samples.logits, samples.labels)
     for task in dict.fromkeys(tasks.tolist()):
         own = tasks == task
-        if own.all():
-            continue
         fitted = new_calibrator(found.method).fit(samples.logits[~own], samples.labels[~own])
         labels = samples.labels[own]
         before, after = (
@@ -293,7 +292,17 @@ def by_task(found: Recommendation, samples: Split, tasks: NDArray[np.str_]) -> l
 
 
 def task_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the rows of `by_task` as lines of a table, and how many tasks gain."""
+    """Return the rows of `by_task` as lines of a table, how many tasks gain, and the change over all.
+
+    Its interval resamples the tasks, each with its questions.
+    """
+    sizes, before, after = (
+        np.array([row[name] for row in rows]) for name in ("samples", "nll_before", "nll_after")
+    )
+    drawn = np.random.default_rng(0).integers(len(rows), size=(choosing.RESAMPLES, len(rows)))
+    changes = (sizes * (after - before))[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    low, high = (format_number(bound, 4) for bound in np.quantile(changes, tails(CONFIDENCE)))
+    overall = [format_number(np.average(losses, weights=sizes), 4) for losses in (before, after)]
     cells = [
         (
             row["task"],
@@ -304,8 +313,12 @@ def task_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for row in rows
     ]
     head = ("task", "questions", "accuracy (%)", "log-loss", "calibrated on the other tasks")
-    gains = sum(row["nll_after"] < row["nll_before"] for row in rows)
-    return [*aligned_lines([head, *cells], left=1), "", f"Lower log-loss in {gains} of {len(rows)} tasks."]
+    summary = (
+        f"Lower log-loss in {np.sum(after < before)} of {len(rows)} tasks. Over all questions "
+        f"{overall[0]} → {overall[1]} ({level_text(CONFIDENCE)} interval of the change over tasks {low} to "
+        f"{high})."
+    )
+    return [*aligned_lines([head, *cells], left=1), "", summary]
 
 
 def recommend_splits(

@@ -75,7 +75,10 @@ def numbered(
     if labels.ndim != 1 or len(labels) != len(scores) or not len(labels):
         return scores, labels
     if labels.dtype.kind in "USO":
-        return scores, _of_names(labels.astype(str), scores.shape[1], name, names, notes)
+        texts = labels.astype(str)
+        if names or not all(re.fullmatch(r"\d{1,9}", text) for text in set(texts.tolist())):
+            return scores, _of_names(texts, scores.shape[1], name, names, notes)
+        labels = texts.astype(np.int64)
     if labels.dtype.kind not in "iuf" or np.any(labels % 1):
         return scores, labels
     kept = labels != IGNORED_LABEL
@@ -99,10 +102,8 @@ def _of_one_hot(labels: NDArray, name: str, notes: list[str]) -> NDArray[np.int6
 def _of_names(
     labels: NDArray[np.str_], classes: int, name: str, names: tuple[str, ...], notes: list[str]
 ) -> NDArray[np.int64]:
-    """Return the column of each label that is a text: a number, or one of the names."""
+    """Return the column of each label that is one of the names."""
     known = sorted(set(labels.tolist()))
-    if not names and all(re.fullmatch(r"\d{1,9}", label) for label in known):
-        return labels.astype(np.int64)
     if not names:
         raise UserError(
             f"{name} has names ({', '.join(known[:5])}{', ...' * (len(known) > 5)}), and nothing says which "

@@ -87,12 +87,13 @@ def read_splits(
     warnings: list[str] = []
     found = read_files(paths, answers.group, notes)
     arrays, kind = understood(found, source, answers, notes)
+    tasks = arrays.pop("tasks", None)
     if share is not None:
         arrays = divided(arrays, source, share, swapped=swapped)
     elif "logits" in arrays and "val_logits" not in arrays:
         arrays = {f"val_{name}": arrays[name] for name in ONE_SPLIT if name in arrays}
     splits = checked_splits(arrays, kind, source, warnings)
-    return Labelled(splits, _checksum(paths), tuple(warnings), tuple(notes), found.get("tasks"))
+    return Labelled(splits, _checksum(paths), tuple(warnings), tuple(notes), tasks)
 
 
 def read_scores(

@@ -40,6 +40,7 @@ ROLES = {
     ),
     "posterior": ("posterior",),
     "classes": ("classes", "class_names"),
+    "tasks": ("tasks", "task", "subjects", "subject"),
 }
 """What an array can be, and the names that say so, apart from that of its split."""
 SPLIT_WORDS = {
@@ -47,7 +48,9 @@ SPLIT_WORDS = {
     "test": ("test",),
     "train": ("train", "training"),
 }
-NAMEABLE = ("logits", "probabilities", "labels")
+SCORED = ("logits", "probabilities", "labels")
+"""What the user names all of or nothing."""
+NAMEABLE = (*SCORED, "tasks")
 _WORDS = re.compile(r"[^a-z0-9]+")
 
 
@@ -58,7 +61,7 @@ class Answers:
     kind: str | None = None
     """logits or probabilities; None for what the names of the arrays say, or else logits."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """The array that is the logits, probabilities or labels, by these words."""
+    """The array that is the logits, probabilities, labels or tasks, by these words."""
     classes: tuple[str, ...] = ()
     """What labels are called that are names, in the order of the columns."""
     first_label: int | None = None
@@ -82,8 +85,9 @@ def understood(
 ) -> tuple[Arrays, str]:
     """Return arrays {val_,test_,}{logits,labels,posterior} from arrays of any usual names, and their kind.
 
-    Labels are integers 0..k-1 where that has only one meaning, and scores have a column per class. What was
-    read in another way than the file has it is added to `notes`.
+    Of samples of one split there may also be `tasks`, one text per sample. Labels are integers 0..k-1 where
+    that has only one meaning, and scores have a column per class. What was read in another way than the file
+    has it is added to `notes`.
     """
     named = list(_roles(arrays, source, answers))
     found = [entry for entry in named if entry.split != "train"]
@@ -120,6 +124,7 @@ def understood(
         if posterior is not None:
             result[f"{prefix}posterior"] = posterior.array
         _note_names(scores, labels, result, prefix, notes)
+    result |= _tasks(chosen, result, source)
     if len(kinds) > 1:
         raise UserError(
             f"{source} has logits of one split and probabilities of another; allowed: one of the two; write "
@@ -150,7 +155,7 @@ def _roles(arrays: Mapping[str, NDArray], source: str, answers: Answers) -> Iter
     for name, array in arrays.items():
         split, rest = _parsed(name)
         for role, words in ROLES.items():
-            if rest in words and not (answers.names and role in NAMEABLE):
+            if rest in words and role not in answers.names and not (answers.names and role in SCORED):
                 yield _Named(split, role, name, array)
 
 
@@ -183,6 +188,19 @@ def _the_one(entries: list[_Named], source: str) -> _Named:
                 f"{first.role}={first.name}"
             )
     return first
+
+
+def _tasks(chosen: Mapping[str, _Named], result: Arrays, source: str) -> Arrays:
+    """Return the task of each sample of a file with one split, if it names them."""
+    if "logits" not in result or "/tasks" not in chosen:
+        return {}
+    found, samples = chosen["/tasks"], len(result["logits"])
+    if found.array.shape != (samples,):
+        raise UserError(
+            f"{source}: {found.name} has shape {found.array.shape}; allowed: ({samples},), one task per "
+            f"sample that is not left out; correct it"
+        )
+    return {"tasks": found.array.astype(str)}
 
 
 def _splits_of(chosen: Mapping[str, _Named], notes: list[str]) -> dict[str, str]:

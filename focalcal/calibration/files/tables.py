@@ -6,7 +6,7 @@ labels is called `label`, or as in `names.ROLES`; the column `split`, if there i
 numbers say which class a column is, wherever it stands, and labels mean these numbers. Otherwise labels are
 names of class columns, or their positions 0..k-1. A row index and columns of texts are left out; any other
 column is refused: one beside numbered class columns, and one of whole numbers beside class columns that have
-fractions.
+fractions. A column of texts or whole numbers that is called `task`, or as in `names.ROLES`, holds the tasks.
 """
 
 import re
@@ -31,6 +31,8 @@ CLASS_FRAME = re.compile(r"[ _.#-]*(?:(?:class|logit|score|prob|output)[a-z]*)?[
 """The name of a class column with # for its number, where not all columns are numbered alike."""
 PROBABILITY_PREFIX = re.compile(r"p(?:rob[a-z]*)?[ _.-]", re.IGNORECASE)
 """The beginning of the names of class columns that hold probabilities."""
+DECIMAL = re.compile(r"\s*[-+]?\d+\.\d+(e[-+]?\d+)?\s*", re.IGNORECASE)
+"""A number in the place of a column's name: the table has no header."""
 SEPARATORS = ",;\t|"
 
 
@@ -65,12 +67,28 @@ def read_parquet(path: Path, notes: list[str]) -> dict[str, NDArray]:
 
 def _from_table(table: pd.DataFrame, path: Path, notes: list[str]) -> dict[str, NDArray]:
     """Return the arrays of a table: logits or probabilities, labels if it has any, of each split."""
+    if sum(bool(DECIMAL.fullmatch(str(column))) for column in table.columns) > 1:
+        raise UserError(
+            f"{path} begins with numbers ({', '.join(map(str, table.columns[:3]))}, ...); allowed: names of "
+            f"the columns in the first line, as class_0,class_1,label; add them"
+        )
     label = _label_column(table, path)
     if table.empty:
         raise UserError(f"{path} has no rows; allowed: one row per sample; write it again with its samples")
     table = _of_splits(table, path, notes)
-    scores = _class_scores(table.drop(columns=[label or "", "split"], errors="ignore"), path, notes)
+    tasks = [
+        column
+        for column in table.columns
+        if str(column).strip().lower() in ROLES["tasks"] and table[column].dtype.kind != "f"
+    ]
+    beside = [label or "", "split", *tasks]
+    scores = _class_scores(table.drop(columns=beside, errors="ignore"), path, notes)
     columns = [str(column) for column in scores.columns]
+    if len(columns) == 1 and re.search(r"(?<!\d)0$", columns[0]):
+        raise UserError(
+            f"{path} has one class column, {columns[0]!r}, which is that of class 0 by its name; allowed: "
+            f"that of class 1, or a column per class; add that of class 1, or correct the name"
+        )
     arrays = {_kind(scores): scores.to_numpy()}
     if label is not None:
         if label != "label":
@@ -79,7 +97,7 @@ def _from_table(table: pd.DataFrame, path: Path, notes: list[str]) -> dict[str, 
         one = len(columns) == 1
         arrays["labels"] = table[label].to_numpy() if one else _class_positions(table[label], columns, path)
     if "split" not in table.columns:
-        return arrays
+        return arrays | {str(column): table[column].astype(str).to_numpy(dtype=str) for column in tasks}
     chosen = {split: (table["split"] == split).to_numpy() for split in SPLITS}
     return {
         f"{split}_{kind}": array[rows] for split, rows in chosen.items() for kind, array in arrays.items()

@@ -64,6 +64,7 @@ def assert_read(found, logits=LOGITS, labels=LABELS, atol=1e-6):
         ({"logits": LOGITS, "labels": LABELS + 1}, "labels 1 to 3 are read as classes 0 to 2"),
         ({"logits": LOGITS, "labels": LABELS[:, None]}, None),
         ({"logits": LOGITS, "labels": LABELS.astype(str)}, None),
+        ({"logits": LOGITS, "labels": (LABELS + 1).astype(str)}, "labels 1 to 3 are read as classes 0 to 2"),
         (
             {"logits": LOGITS, "labels": NAMES[LABELS], "classes": NAMES},
             "names are read as the columns cat, dog",
@@ -185,10 +186,46 @@ def test_tables_with_any_separator(tmp_path, write, name):
         assert_read(read(tmp_path / name))
 
 
+@pytest.mark.parametrize(
+    ("table", "header", "message"),
+    [
+        (
+            TABLE.assign(label=LABELS),
+            False,
+            r"begins with numbers \(.*\); allowed: names of",
+        ),
+        (
+            pd.DataFrame({"prob_0": PROBABILITIES[:, 0], "label": LABELS > 0}),
+            True,
+            "is that of class 0",
+        ),
+    ],
+)
+def test_tables_that_would_be_misread_are_refused(tmp_path, table, header, message):
+    table.to_csv(tmp_path / "x.csv", index=False, header=header)
+    with pytest.raises(UserError, match=message):
+        read(tmp_path / "x.csv")
+
+
 def test_class_columns_may_say_that_they_hold_probabilities(tmp_path):
     table = pd.DataFrame(PROBABILITIES, columns=["prob_cat", "prob_dog", "prob_emu"])
     table.assign(label=NAMES[LABELS]).to_csv(tmp_path / "x.csv", index=False)
     assert_read(read(tmp_path / "x.csv"))
+
+
+def test_tasks_are_those_of_an_array_or_column(tmp_path):
+    tasks = np.where(np.arange(60) < 20, "law", "physics")
+    path = saved(tmp_path, logits=LOGITS, labels=LABELS, subject=tasks)
+    np.testing.assert_array_equal(read(path).tasks, tasks)
+    path = saved(tmp_path, logits=LOGITS, labels=LABELS, area=tasks)
+    found = read(path, names={"logits": "logits", "labels": "labels", "tasks": "area"})
+    np.testing.assert_array_equal(found.tasks, tasks)
+    TABLE.assign(label=LABELS, subject=tasks).to_csv(tmp_path / "x.csv", index=False)
+    found = read(tmp_path / "x.csv")
+    assert_read(found)
+    np.testing.assert_array_equal(found.tasks, tasks)
+    with pytest.raises(UserError, match=r"subject has shape \(9,\); allowed: \(60,\), one task per sample"):
+        read(saved(tmp_path, logits=LOGITS, labels=LABELS, subject=tasks[:9]))
 
 
 def test_answers_settle_what_a_file_leaves_open(tmp_path):

@@ -169,6 +169,21 @@ def test_who_asks_for_details_gets_snakemakes_own_output(option, capsys, report)
     assert [line for line in snakemake.close(capsys) if "report" in line] == ending
 
 
+@pytest.mark.parametrize("text", ["runs:\n\t- a\n", ""])
+def test_a_mistake_that_snakemake_finds_before_the_snakefile_is_told_with_its_file(
+    capsys, tmp_path, monkeypatch, text
+):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["snakemake", "-n", "--configfile", "mine.yaml", "--cores", "1"])
+    snakemake = Snakemake(dryrun=True)
+    snakemake.logger.error("Config file is not valid", extra={"event": LogEvent.ERROR})
+    with pytest.raises(SystemExit) as ended:
+        snakemake.plugin.close()
+    assert ended.value.code == 2
+    assert f"error: {tmp_path / 'mine.yaml'}" in capsys.readouterr().err
+
+
 def test_on_a_terminal_running_jobs_show_what_their_log_says_last(monkeypatch, report):
     log = Path(LOG)
     log.parent.mkdir(parents=True)
