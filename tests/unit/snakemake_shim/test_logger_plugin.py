@@ -179,7 +179,7 @@ def test_a_mistake_that_snakemake_finds_before_the_snakefile_is_told_with_its_fi
     snakemake = Snakemake(dryrun=True)
     snakemake.logger.error("Config file is not valid", extra={"event": LogEvent.ERROR})
     with pytest.raises(SystemExit) as ended:
-        snakemake.plugin.close()
+        snakemake.close(capsys)
     assert ended.value.code == 2
     assert f"error: {tmp_path / 'mine.yaml'}" in capsys.readouterr().err
 
