@@ -31,8 +31,8 @@ CLASS_FRAME = re.compile(r"[ _.#-]*(?:(?:class|logit|score|prob|output)[a-z]*)?[
 """The name of a class column with # for its number, where not all columns are numbered alike."""
 PROBABILITY_PREFIX = re.compile(r"p(?:rob[a-z]*)?[ _.-]", re.IGNORECASE)
 """The beginning of the names of class columns that hold probabilities."""
-DECIMAL = re.compile(r"\s*[-+]?\d+\.\d+(e[-+]?\d+)?\s*", re.IGNORECASE)
-"""A number in the place of a column's name: the table has no header."""
+NUMBER = re.compile(r"\s*[-+]?\d+(?:\.(\d+))?(?:\.\d+)?(?:e[-+]?\d+)?\s*", re.IGNORECASE)
+"""A number instead of a column's name, as in a table without a header; pandas adds .1 to repeated ones."""
 SEPARATORS = ",;\t|"
 
 
@@ -67,7 +67,8 @@ def read_parquet(path: Path, notes: list[str]) -> dict[str, NDArray]:
 
 def _from_table(table: pd.DataFrame, path: Path, notes: list[str]) -> dict[str, NDArray]:
     """Return the arrays of a table: logits or probabilities, labels if it has any, of each split."""
-    if sum(bool(DECIMAL.fullmatch(str(column))) for column in table.columns) > 1:
+    numbers = [NUMBER.fullmatch(str(column)) for column in table.columns]
+    if all(numbers) and any(found and (found[1] or "").strip("0") for found in numbers):
         raise UserError(
             f"{path} begins with numbers ({', '.join(map(str, table.columns[:3]))}, ...); allowed: names of "
             f"the columns in the first line, as class_0,class_1,label; add them"
