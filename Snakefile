@@ -5,7 +5,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-min_version("9.27")
+min_version("9.14.8")
 
 if not Path(str(workflow.current_basedir)).is_dir():
     raise WorkflowError(
