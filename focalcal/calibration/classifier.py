@@ -45,7 +45,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     calibrator : str or Calibrator
         A method of the catalogue, such as "ts", "fts" or "svs", or an unfitted calibrator. By default
         "recommended": what `focalcal.recommend` chooses among the classifier as it is, temperature scaling
-        with a prior and, with 500 samples or more, focal matrix scaling. These are safe with few samples, and
+        with a prior and, with 100 samples or more, focal matrix scaling. These are safe with few samples, and
         the classifier is left as it is unless the samples call for a change.
     cv : int, splitter or "prefit"
         The calibrator is fitted to logits of samples that the classifier was not trained on. They come from

@@ -253,7 +253,7 @@ def test_few_samples_ruin_nothing(samples):
 
 
 @pytest.mark.parametrize(
-    ("samples", "factor", "expected"), [(600, 3.0, "fms"), (300, 3.0, "ts-prior"), (600, 1.0, "none")]
+    ("samples", "factor", "expected"), [(600, 3.0, "fms"), (80, 3.0, "ts-prior"), (600, 1.0, "none")]
 )
 def test_few_samples_get_a_calibrator_with_priors_where_they_call_for_one(samples, factor, expected):
     logits = gaussian_logits(factor, samples=samples)
@@ -261,7 +261,7 @@ def test_few_samples_get_a_calibrator_with_priors_where_they_call_for_one(sample
     assert found.record["method"] == expected
     reasons = {entry["method"]: entry["reason"] for entry in found.details["not_applicable"]}
     assert reasons["svs"] == "fewer than 2,000 validation samples"
-    assert reasons.get("fms") == (None if samples >= 500 else "fewer than 500 validation samples")
+    assert reasons.get("fms") == (None if samples >= 100 else "fewer than 100 validation samples")
     shares = {candidate["method"]: candidate["share"] for candidate in found.details["candidates"]}
     assert sum(shares.values()) == pytest.approx(1.0)
 
