@@ -24,6 +24,8 @@ from focalcal.reporting.text import MINUS, format_number
 
 CELL_INCHES = (1.0, 0.62)
 TINT = 0.28
+RUINED = 0.2
+"""A larger share of the log-loss says only that one of two calibrators failed on some samples."""
 CLASS_STYLES = (
     {"color": BLUE, "marker": "o"},
     {"color": ORANGE, "marker": "s"},
@@ -73,7 +75,8 @@ def calibrator_map(frame: pd.DataFrame) -> Figure:
     order=21,
     heading="When does FTS pay? By number of classes and of validation samples",
     caption="FTS minus TS in per cent of the log-loss of TS; below 0, FTS is better. Bars are {level} "
-    "intervals over test samples, validation samples and networks, corrected for the number of points.",
+    "intervals over test samples, validation samples and networks, corrected for the number of points. Where "
+    "one of the two fails, beyond 20 %, there is no point.",
 )
 def fts_by_size(frame: pd.DataFrame) -> Figure:
     """Return one panel per origin, with the mean over networks for each number of classes."""
@@ -82,7 +85,7 @@ def fts_by_size(frame: pd.DataFrame) -> Figure:
     axes = drawn.subplots(1, len(origins), squeeze=False)[0]
     styles = _class_styles(frame["classes"])
     for axis, origin in zip(axes, origins, strict=True):
-        here = frame[(frame["origin"] == origin) & frame["fts_ts_estimate"].notna()]
+        here = frame[(frame["origin"] == origin) & (frame["fts_ts_relative"].abs() <= RUINED)]
         for place, classes in enumerate(sorted(set(here["classes"]), key=_order)):
             rows = here[here["classes"] == classes].sort_values("samples")
             # As shares of the mean log-loss of TS, like the estimate.
@@ -172,6 +175,8 @@ def _change(row: dict, key: str, name: str) -> str:
     relative = row[f"{key}_relative"]
     if pd.isna(relative):
         return ""
+    if abs(relative) > RUINED:
+        return "TS fails" if relative < 0 else f"{name}fails"
     sure = "*" if row[f"{key}_verdict"] in {"lower", "higher"} else ""
     return f"{name}{format_number(100 * relative, 1, signed=True)} %{sure}"
 

@@ -74,6 +74,7 @@ def calibrator_map(sources: Sources) -> Table | None:
             number_column("networks_count", "Networks"),
             Column("Best", "best_name"),
             *_difference_columns("best_ts", f"Best {MINUS} TS", interval),
+            Column("Networks lower / higher", _networks, "best_ts_networks_lower"),
             *_difference_columns("fts_ts", f"FTS {MINUS} TS", interval),
             number_column("fts_closed", "Gap that FTS closes", _per_cent),
             Column("Next", "next_name"),
@@ -295,7 +296,7 @@ def _map_row(place: dict[str, Any], effects: pd.DataFrame) -> dict[str, Any]:
     }
     pairs = {"best_ts": (best, BASELINE), "fts_ts": HEADLINE, "next_best": (following, best)}
     for key, pair in pairs.items():
-        for name in ("estimate", "low", "high", "relative", "verdict"):
+        for name in ("estimate", "low", "high", "relative", "networks_lower", "networks_higher", "verdict"):
             row[f"{key}_{name}"] = found.get(pair, {}).get(name, "" if name == "verdict" else math.nan)
     return row
 
@@ -306,6 +307,12 @@ def _difference_columns(key: str, header: str, interval: str) -> Iterable[Column
         number_column(f"{key}_relative", "Of the log-loss", _finer_per_cent),
         bounds_column(f"{key}_low", interval, NLL),
     )
+
+
+def _networks(row: Row) -> str:
+    """Return on how many single networks a difference of the best from TS is shown, in either direction."""
+    counts = row["best_ts_networks_lower"], row["best_ts_networks_higher"]
+    return "" if math.isnan(counts[0]) else " / ".join(f"{count:.0f}" for count in counts)
 
 
 def _per_cent(share: float) -> str:
