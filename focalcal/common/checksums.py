@@ -32,7 +32,7 @@ WITHOUT_RECORDS = (FOLDER, "benchmarks", "checkpoints")
 RUN_FOLDER = re.compile(r"seed\d+")
 """The name of a folder that belongs to one run; its jobs run one after another."""
 REPAIR = "start the same command again"
-_MISSING = "is missing; start the command that made it again"
+_MISSING = "is missing; `snakemake --cores all` with its name makes it again"
 _WITHOUT_RECORD = f"has no record of the step that wrote it; delete it and {REPAIR}"
 
 

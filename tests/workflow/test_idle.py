@@ -81,7 +81,7 @@ def test_missing_and_damaged_intermediates_are_named_within_two_seconds(project)
     path.unlink()
     said = idle(project, "report_all", expect=2)
     for name in (FITS, LOGITS):
-        assert f"{name} is missing; start the command that made it again" in said
+        assert f"{name} is missing; `snakemake --cores all` with its name makes it again" in said
 
 
 def test_files_that_no_job_reads_are_looked_at_too(project):

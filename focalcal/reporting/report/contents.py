@@ -278,7 +278,7 @@ def _evidence_files(
     for name in named:
         inside = PurePosixPath(name).is_relative_to("results")
         path = results / PurePosixPath(name).relative_to("results") if inside else ROOT / name
-        if str(PurePosixPath(name).with_suffix("")) not in anchors and path.exists():
+        if str(PurePosixPath(name).with_suffix("")) not in anchors and path.is_file():
             rows = read_rows(path) if path.suffix == ".csv" else []
             found.append(EvidenceFile(name, rows if len(rows) <= MOST_EVIDENCE_ROWS else [], packed(path)))
     return found

@@ -25,7 +25,9 @@ def calarena(sources: Sources) -> Table | None:
     published = calarena_results()
     rows = sources.metrics
     rows = rows[(rows["split"] == "test") & rows["criterion"].isin(["", LEADING])]
-    rows = rows[rows["metric"].isin(SHOWN) & rows["method"].map(lambda name: METHODS[name].compared)]
+    rows = rows[
+        rows["metric"].isin(SHOWN) & rows["method"].map(lambda name: METHODS[name].compared).astype(bool)
+    ]
     rows = rows.merge(published[SETTING].drop_duplicates())
     if rows.empty:
         return None

@@ -8,9 +8,8 @@ import pandas as pd
 
 from focalcal.calibration.catalogue import METRICS, Metric
 from focalcal.reporting.products import table
-from focalcal.reporting.records.measurements import sorted_settings, summarise
+from focalcal.reporting.records.measurements import sorted_settings
 from focalcal.reporting.records.published import K24_LOG_LOSS
-from focalcal.reporting.records.shared_gamma import with_shared_gamma
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.tables.columns import (
     BRACKETS_NOTE,
@@ -43,8 +42,8 @@ MMCE_NOTE = (
     "ours stand above the same printed numbers."
 )
 K24_NOTE = (
-    f"K24: 5 seeds, ResNet-50; one {GAMMA} per row, which our seeds share too, chosen by their mean ECE. It "
-    "states neither augmentation nor which images are held out: these are our choice."
+    f"K24: 5 seeds, ResNet-50; one {GAMMA} per row, ours is each seed's own. It states neither augmentation "
+    "nor which images are held out: these are our choice."
 )
 FLSD_NOTE = (
     "FLSD-53 and FLSD-532 change gamma at p = 0.2, as M20's released code and networks do. With the 0.19 of "
@@ -69,14 +68,15 @@ M20_SHOWN = {
     order=10,
     heading="Layout of K24 Table 1",
     caption="Temperature scaling and focal temperature scaling by training loss.",
-    inputs=("metrics", "runs", "surfaces", "logits"),
+    inputs=("metrics",),
 )
 def k24_table1(sources: Sources) -> Table | None:
     """Return one row per loss with TS and, below it, `+ gamma` with FTS; None without such scores."""
-    scores = _with_k24_gammas(sources)
-    rows = [(*setting, method) for setting in sorted_settings(scores.index) for method in ("ts", "fts")]
+    rows = [
+        (*setting, method) for setting in sorted_settings(sources.scores.index) for method in ("ts", "fts")
+    ]
     keys = {name: (criterion, name) for name, criterion in K24_CHOSEN_BY.items()}
-    ours = with_scores(_k24_scores(scores, rows, keys, ranked=keys), keys)
+    ours = with_scores(_k24_scores(sources.scores, rows, keys, ranked=keys), keys)
     if ours.empty:
         return None
     for name, metric in K24_SHOWN.items():
@@ -112,18 +112,6 @@ def k24_table1(sources: Sources) -> Table | None:
             *([K24_NOTE] if len(frame) > len(ours) else []),
         ),
     )
-
-
-def _with_k24_gammas(sources: Sources) -> pd.DataFrame:
-    """Return every test score over seeds; seeds of a network that K24 prints share one gamma."""
-    printed = {key[1:3] for key in sources.published if key[0] == "K24"}
-    metrics = sources.metrics
-    if printed.isdisjoint(zip(metrics["dataset"], metrics["model"], strict=True)):
-        return sources.scores
-    surfaces = (
-        (run, arrays) for run, arrays in sources.surfaces() if (run["dataset"], run["model"]) in printed
-    )
-    return summarise(with_shared_gamma(metrics[metrics["split"] == "test"], surfaces, sources.test_split))
 
 
 def _k24_scores(

@@ -181,7 +181,7 @@ def test_every_fault_is_named_with_its_repair(capsys):
             f"{record} is damaged; delete it and {METRICS}, and {AGAIN}",
             f"{DATA} is not what `make_d` wrote (checksum); delete it and {AGAIN}",
             f"results/foreign has no record of the step that wrote it; delete it and {AGAIN}",
-            f"{WEIGHTS} is missing; start the command that made it again",
+            f"{WEIGHTS} is missing; `snakemake --cores all` with its name makes it again",
         ],
     )
     assert command.main(["verify", "results"]) == 2
@@ -207,7 +207,7 @@ class TestFaultsBehind:
         count, read, faults = checksums.faults_behind([METRICS], 10)
         assert (count, read) == (4, 3)
         assert faults == [
-            f"{DATA} is missing; start the command that made it again",
+            f"{DATA} is missing; `snakemake --cores all` with its name makes it again",
             f"{WEIGHTS} is not what `make_weights` wrote (checksum); delete it and {AGAIN}",
         ]
         make(DATA, "new")
@@ -220,7 +220,7 @@ class TestFaultsBehind:
         assert checksums.faults_behind([METRICS], -1) == (
             4,
             0,
-            [f"{WEIGHTS} is missing; start the command that made it again"],
+            [f"{WEIGHTS} is missing; `snakemake --cores all` with its name makes it again"],
         )
 
     def test_what_was_changed_after_its_record_is_read_first(self):
@@ -235,7 +235,7 @@ class TestFaultsBehind:
         fault = f"{DATA} has no record of the step that wrote it; delete it and {AGAIN}"
         assert checksums.faults_behind([METRICS], 10) == (4, 3, [fault])
         DATA.unlink()
-        fault = f"{DATA} is missing; start the command that made it again"
+        fault = f"{DATA} is missing; `snakemake --cores all` with its name makes it again"
         assert checksums.faults_behind([METRICS], 10) == (4, 3, [fault])
 
     def test_a_product_that_was_never_made_is_no_fault(self):
