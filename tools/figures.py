@@ -1,4 +1,4 @@
-"""Figures across studies, from their tables: FTS against TS, and what training losses do to the ECE."""
+"""Figures across studies, from their tables, and of networks that come with focalcal."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -6,8 +6,11 @@ from itertools import cycle
 import pandas as pd
 from matplotlib.figure import Figure
 
-from focalcal.calibration.catalogue import DISTORTIONS, METRICS
-from focalcal.reporting.figures.forest import SHOWN_METRICS, draw_forest
+from focalcal.calibration.catalogue import DISTORTIONS, METHODS, METRICS
+from focalcal.common.npz import read_npz
+from focalcal.data.networks import NETWORKS_FOLDER
+from focalcal.reporting.advice import recommend
+from focalcal.reporting.figures.reliability import draw_before_after
 from focalcal.reporting.figures.scores import draw_scores, score_panel
 from focalcal.reporting.figures.style import (
     BLACK,
@@ -27,7 +30,11 @@ from focalcal.training.appearance import FAMILIES, GAMMA, Style, loss_family, lo
 SHOWN_IN_WHY = ("none", "ts", "fts", "two-ts", "ets", "svs")
 NEARLY_TS = 0.1
 """Distortions with a gamma closer to 0 lie too close together for a name each."""
-STYLE_OF_FAMILIES = Style(BLUE, "o")
+BEFORE_AND_AFTER = {
+    "overconfident ResNet-8": ("focalcal-cifar10-s", "ce"),
+    "underconfident CNN": ("focalcal-fashion-mnist", "focal-3"),
+}
+"""Networks that come with focalcal: collection and training loss."""
 STYLES_OF_STUDIES = (
     Style(VERMILION, "s"),
     Style(BLUE, "D"),
@@ -37,16 +44,17 @@ STYLES_OF_STUDIES = (
 )
 
 
-def effects_figure(effects: Mapping[str, pd.DataFrame]) -> Figure:
-    """Return the effects of `when_fts_pays`, by the title of a study: log-loss to the left, ECE to the right.
-
-    Fits are those chosen by the score itself; a filled point has an interval without 0.
-    """
-    groups = {
-        title: _forest_rows(rows[rows["metric"] == rows["criterion"]]) for title, rows in effects.items()
-    }
-    names = {metric: METRICS[metric].name for metric in SHOWN_METRICS}
-    return draw_forest(groups, {metric: f"{name}, fitted by {name}" for metric, name in names.items()})
+def before_after_figure() -> Figure:
+    """Return reliability before and after of an overconfident network and of an underconfident one."""
+    found = {}
+    for title, (collection, loss) in BEFORE_AND_AFTER.items():
+        arrays = read_npz(NETWORKS_FOLDER / collection / f"{loss}.npz")
+        test = arrays["test_logits"], arrays["test_labels"]
+        advice = recommend(arrays["val_logits"], arrays["val_labels"], test=test)
+        found[f"{title}: {METHODS[advice.method].label}"] = [advice.details["reliability"]]
+    drawn = draw_before_after(found, "")
+    drawn.suptitle("")
+    return drawn
 
 
 def training_figure(overviews: Mapping[str, pd.DataFrame]) -> Figure:
@@ -163,9 +171,3 @@ def printed_figure(cells: Mapping[str, pd.DataFrame]) -> Figure:
             plain_log(axis, side)
     legend_below(drawn, {})
     return drawn
-
-
-def _forest_rows(effects: pd.DataFrame) -> pd.DataFrame:
-    names = {"family": "label", "interval_low": "low", "difference_mean": "value", "interval_high": "high"}
-    rows = effects[effects["metric"].isin(SHOWN_METRICS)].rename(columns=names)
-    return rows.assign(style=[STYLE_OF_FAMILIES] * len(rows))

@@ -39,7 +39,10 @@ from tools.snapshot import LOG_LOSS
 
 FOLDER = ROOT / "docs" / "reference-run"
 PAGES = Path(__file__).with_name("pages")
+FRONT = "front.md"
+"""The page that is README.md of the project, two folders above the others."""
 STUDIES = "studies.yaml"
+PUBLISHED = "published-networks"
 SIMULATED = "simulated"
 """Sub-folder with the table of the simulation, which has no runs and is no study."""
 STAGES = {
@@ -69,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where to write them")
     folder = parser.parse_args(argv).folder
     for name, text in finding_pages(FOLDER).items():
-        write_text(folder / name, text)
+        write_text(folder.parents[1] / "README.md" if name == FRONT else folder / name, text)
     write_figures(FOLDER, folder / "figures")
 
 
@@ -103,11 +106,6 @@ class Study:
     folder: Path
     facts: Mapping[str, Any]
 
-    def heading(self, origin: str) -> str:
-        """Return its title, with the dataset of one origin where its networks have several."""
-        title, dataset = self.facts["title"], self._dataset(origin)
-        return f"{title}, {_dataset_title(dataset)}" if dataset else title
-
     def has(self, table: str) -> bool:
         """Return whether the snapshot has a table."""
         return (self.folder / "tables" / f"{table}.csv").is_file()
@@ -125,11 +123,6 @@ class Study:
         if len(found) != 1:
             raise ContradictedError(f"{self.folder.name}/{table}: {len(found)} rows with {where}, not one")
         return found[0]
-
-    def effects(self) -> dict[str, pd.DataFrame]:
-        """Return FTS against TS by training loss, one table per origin of the networks, by heading."""
-        effects = pd.DataFrame(self.rows("when_fts_pays"))
-        return {self.heading(origin): rows for origin, rows in effects.groupby("origin", sort=False)}
 
     def overviews(self) -> dict[str, pd.DataFrame]:
         """Return the scores by training loss, one table per dataset, by heading."""
@@ -153,7 +146,7 @@ class Study:
             }
             for quantity, (table, ending, factor) in PRINTED.items()
             for ours in self.rows(table, source="ours")
-            for printed in self.rows(table, source="M20", dataset=ours["dataset"], model=ours["model"])
+            for printed in self.rows(table, source="printed", dataset=ours["dataset"], model=ours["model"])
             for name in ours
             if name.endswith(ending) and not name.startswith("mmce_")
             if None not in (printed[name], ours[name])
@@ -177,13 +170,6 @@ class Study:
             for scores in [self.row("m20_ece", dataset=row["dataset"], model=row["model"], source="ours")]
             for loss in FOCAL_LOSSES
         ]
-
-    def perfect_ece(self, family: str, origin: str) -> float | None:
-        """Return the mean ECE that perfectly calibrated models with the confidences after TS would show."""
-        dataset = self._dataset(origin)
-        rows = [row for row in self.rows("overview") if dataset in {"", row["dataset"]}]
-        found: list[Any] = [row.get("ece_perfect_mean") for row in rows if loss_family(row["loss"]) == family]
-        return None if None in found else statistics.mean(found) if found else None
 
     def gap(
         self,
@@ -268,16 +254,17 @@ class Study:
         ].merge(self.runs[[*RUN, "kept_epoch"]], on=RUN)
         return float(fits["temperature"].corr(fits["kept_epoch"], method="spearman"))
 
+    def fts_and_temperature(self, dataset: str) -> float:
+        """Return the rank correlation of what FTS gains and T, over networks trained with cross-entropy."""
+        rows = pd.DataFrame(self.rows("fts_by_network", dataset=dataset, loss="ce"))
+        return -float(rows["relative"].astype(float).corr(rows["ts_temperature"].astype(float), "spearman"))
+
     @cached_property
     def minutes(self) -> dict[str, float]:
         """Return the time of its jobs by stage, only of those that it has; all other rules are `the rest`."""
         costs = pd.read_csv(self.folder / "costs.csv")
         stages = costs["rule"].map(STAGES).fillna("the rest")
         return (costs.groupby(stages)["seconds"].sum() / 60).to_dict()
-
-    def _dataset(self, origin: str) -> str:
-        """Return the dataset of the networks of one origin; nothing where they have a common origin."""
-        return self.facts.get("origins", {}).get(origin, "")
 
 
 @dataclass(frozen=True)
@@ -301,14 +288,19 @@ class Judged:
 
 
 def judged_claims(studies: Mapping[str, Study]) -> list[Judged]:
-    """Return the papers' statements that at least one study judges, in the order of the ledger."""
+    """Return the papers' statements that at least one study judges, in the order of the first one's ledger.
+
+    What later studies call otherwise is from an older ledger.
+    """
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     for name, study in studies.items():
         for row in study.rows("claims") if study.has("claims") else ():
-            if row["verdict"] != NOT_RUN:
-                rows.setdefault(row["id"], {})[name] = row
+            if name == next(iter(studies)):
+                rows.setdefault(row["id"], {})
+            if row["id"] in rows and row["verdict"] != NOT_RUN:
+                rows[row["id"]][name] = row
     judged = []
-    for found in rows.values():
+    for found in filter(None, rows.values()):
         first = next(iter(found.values()))
         texts = {key: first[key] for key in ("source", "statement", "published", "setting", "measured")}
         judged.append(Judged(**texts, verdicts={name: row["verdict"] for name, row in found.items()}))
@@ -328,7 +320,6 @@ def write_figures(folder: Path, target: Path) -> None:
 
     every = read_studies(folder).values()
     for name, (panels_of, draw) in {
-        "when-fts-pays": (Study.effects, figures.effects_figure),
         "focal-training": (Study.overviews, figures.training_figure),
         "psi": (Study.overviews, figures.recovery_figure),
         "focal-changes": (
@@ -344,6 +335,7 @@ def write_figures(folder: Path, target: Path) -> None:
     simulated = pd.DataFrame(Study(folder / SIMULATED, {}).rows(SIMULATED, classes=10))
     with style.house_style():
         style.write_figure(figures.why_figure(simulated), [target / "why-it-works.png"])
+        style.write_figure(figures.before_after_figure(), [target / "before-after.png"])
 
 
 def finding_pages(folder: Path) -> dict[str, str]:
@@ -359,6 +351,7 @@ def finding_pages(folder: Path) -> dict[str, str]:
     )
     environment.globals |= {
         "studies": studies,
+        "networks": len(studies[PUBLISHED].rows("overview")) if PUBLISHED in studies else 0,
         "simulated": Study(folder / SIMULATED, {}),
         "distortions": DISTORTIONS,
         "match_temperature": match_temperature,
@@ -374,6 +367,7 @@ def finding_pages(folder: Path) -> dict[str, str]:
     environment.tests["startingwith"] = str.startswith
     environment.filters |= {
         "median": statistics.median,
+        "mean": statistics.mean,
         "number": format_number,
         "few": _few_numbers,
         "over_seeds": lambda row, key: spread_text(row, key, METRICS[key.partition("_")[0]], "std"),
@@ -382,7 +376,8 @@ def finding_pages(folder: Path) -> dict[str, str]:
         "percent": lambda value, decimals=1: format_number(100 * value, decimals),
         "points": lambda value, decimals=2: format_number(100 * value, decimals, signed=True),
     }
-    return {name: _filled(environment.get_template(name)) for name in environment.list_templates()}
+    names = environment.list_templates(extensions=["md"])
+    return {name: _filled(environment.get_template(name)) for name in names}
 
 
 def _dataset_title(dataset: str) -> str:

@@ -24,8 +24,8 @@ from focalcal.reporting.records.sources import read_runs
 from focalcal.reporting.report.embedded import reduced_png
 
 TABLES = (
-    *("arena", "arena_over_datasets", "calibrator_map", "fts_by_network", "held_out_advice", "m20_ece"),
-    *("m20_error", "optimism", "overview", "recommended", "two_temperatures", "when_fts_pays"),
+    *("arena", "arena_over_datasets", "calarena", "calibrator_map", "fts_by_network", "held_out_advice"),
+    *("m20_ece", "m20_error", "optimism", "overview", "recommended", "two_temperatures", "when_fts_pays"),
 )
 FIGURES = (
     "calibrator_map",

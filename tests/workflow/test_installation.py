@@ -14,8 +14,8 @@ from tests.project import COMPILED, ROOT, share_compiled_code
 SETUP = """
 import numpy as np
 rng = np.random.default_rng(0)
-val_labels = rng.integers(0, 3, 300)
-val_logits = test_logits = rng.normal(size=(300, 3)) + 3 * np.eye(3)[val_labels]
+labels = rng.integers(0, 3, 300)
+logits = new_logits = rng.normal(size=(300, 3)) + 3 * np.eye(3)[labels]
 """
 CHECK = """
 assert np.allclose(probabilities.sum(axis=1), 1)
@@ -48,7 +48,8 @@ def library(tmp_path_factory):
 
 def test_the_example_runs_from_a_script_elsewhere(library, tmp_path):
     readme = (ROOT / "README.md").read_text("utf-8")
-    example = next(code for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "fit(" in code)
+    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    example = next(code for code in blocks if "recommend(" in code)
     script = tmp_path / "mine.py"
     script.write_text(SETUP + example + CHECK, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(library)}

@@ -14,12 +14,14 @@ def text(name):
 
 
 def test_the_committed_pages_are_those_that_make_docs_writes(tmp_path):
-    reference_pages.main(["--folder", str(tmp_path)])
-    api_page.main(["--folder", str(tmp_path)])
-    findings.main(["--folder", str(tmp_path / "reference-run")])
+    docs = tmp_path / "docs"
+    reference_pages.main(["--folder", str(docs)])
+    api_page.main(["--folder", str(docs)])
+    findings.main(["--folder", str(docs / "reference-run")])
     written = {str(path.relative_to(tmp_path)): path.read_text("utf-8") for path in tmp_path.rglob("*.md")}
-    assert {"rules.md", "configuration.md", "names.md", "api.md", "reference-run/README.md"} <= set(written)
-    assert written == {name: text(f"docs/{name}") for name in written}
+    pages = ("rules", "configuration", "names", "api", "reference-run/README")
+    assert {"README.md", *(f"docs/{name}.md" for name in pages)} <= set(written)
+    assert written == {name: text(name) for name in written}
 
 
 def test_the_latest_release_notes_are_those_of_the_version():

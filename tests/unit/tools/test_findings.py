@@ -96,9 +96,11 @@ def test_printed_cells_stand_beside_ours(tmp_path):
     ece = (
         "dataset,model,source,ce_pre_mean,ce_post_mean,ce_post_temperature,mmce_pre_mean,mmce_post_mean,"
         "mmce_post_temperature\n"
-        "cifar10,m,ours,.1,.02,2.5,.3,.3,1\ncifar10,m,M20,.2,,2.4,.1,.1,1\ncifar100,m,ours,.1,.1,1,,,\n"
+        "cifar10,m,ours,.1,.02,2.5,.3,.3,1\ncifar10,m,printed,.2,,2.4,.1,.1,1\ncifar100,m,ours,.1,.1,1,,,\n"
     )
-    error = "dataset,model,source,ce_pre_mean,mmce_pre_mean\ncifar10,m,ours,.05,.2\ncifar10,m,M20,.04,.1\n"
+    error = (
+        "dataset,model,source,ce_pre_mean,mmce_pre_mean\ncifar10,m,ours,.05,.2\ncifar10,m,printed,.04,.1\n"
+    )
     study = make_study(tmp_path, "a", {"m20_ece": ece, "m20_error": error})
     (title, cells), *others = study.beside_printed().items()
     assert (title, others) == ("CIFAR-10", [])
