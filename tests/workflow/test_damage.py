@@ -197,7 +197,7 @@ def test_deleting_what_was_named_and_starting_again_makes_it_right(project):
     path.write_bytes(flipped(path.read_bytes()))
     assert f"error: {name} is not what `calibrate` wrote" in project.snakemake(tables, expect=1)
     path.unlink()
-    assert f"{name} is missing; `snakemake --cores all` with its name" in project.snakemake(tables, expect=1)
+    assert f"{name} is missing; `snakemake --cores all` with its name" in project.snakemake(tables, expect=2)
     project.snakemake(name)
     project.snakemake(tables)
     assert (project.root / tables).read_bytes() == before

@@ -18,7 +18,7 @@ from focalcal.config.grid import Grid
 from focalcal.config.provenance import ROOT
 from focalcal.reporting.claims.ledger import references
 from focalcal.reporting.html import render
-from focalcal.reporting.products import PAGES, SECTIONS, Layout, Product
+from focalcal.reporting.products import INPUTS, PAGES, SECTIONS, Layout, Product
 from focalcal.reporting.recommendation import advice_text
 from focalcal.reporting.records.costs import Cost, read_costs
 from focalcal.reporting.records.sources import SUCCEEDED, read_runs
@@ -272,13 +272,17 @@ def _section_blocks(results: Path, layout: Layout, confidence: float) -> dict[st
 def _evidence_files(
     results: Path, claims: Sequence[Mapping[str, str]], anchors: Mapping[str, str]
 ) -> list[EvidenceFile]:
-    """Return the files that claims name and no product shows; without those that were not made."""
+    """Return the files that claims name and no product shows, without those that were not made.
+
+    The frame of comparisons, which has megabytes, stays outside.
+    """
     named = dict.fromkeys(part.strip() for claim in claims for part in claim["evidence"].split(","))
     found = []
     for name in named:
         inside = PurePosixPath(name).is_relative_to("results")
         path = results / PurePosixPath(name).relative_to("results") if inside else ROOT / name
-        if str(PurePosixPath(name).with_suffix("")) not in anchors and path.is_file():
+        shown = str(PurePosixPath(name).with_suffix("")) in anchors or name == INPUTS["comparisons"]
+        if not shown and path.is_file():
             rows = read_rows(path) if path.suffix == ".csv" else []
             found.append(EvidenceFile(name, rows if len(rows) <= MOST_EVIDENCE_ROWS else [], packed(path)))
     return found
