@@ -264,7 +264,8 @@ def load_calibrator(record: Mapping[str, Any]) -> Calibrator:
     if score is not None and not (type(score) in {int, float} and math.isfinite(score)):
         raise ValueError(f"validation_score is {score!r}; allowed: a finite number, or null")
     boundaries = record.get("boundaries", {})
-    if not (isinstance(boundaries, Mapping) and {*boundaries.values()} <= SIDES.keys()):
+    sides = boundaries.values() if isinstance(boundaries, Mapping) else [None]
+    if not all(isinstance(side, str) and side in SIDES for side in sides):
         raise ValueError(f"boundaries is {boundaries!r}; allowed: low or high by parameter")
     restored = kind.from_context(Context(criterion=criterion))
     restored.fit_ = Fit(record["parameters"], score, cost, dict(boundaries))

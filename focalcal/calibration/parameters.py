@@ -54,13 +54,17 @@ SHARE = Numbers(low=0.0, high=1.0)
 FOCAL_MAP = {"gamma": GAMMA, "temperature": TEMPERATURE}
 
 
+MOST_CLASSES = 10_000_000
+"""More are a damaged file, which must not fill the memory."""
+
+
 def checked_classes(declared: Mapping[str, Numbers] | None, parameters: Any, classes: Any) -> int | None:
     """Return the number of classes of a fit, None if any; raise ValueError unless its parameters are allowed.
 
     Without a declaration they may be any finite numbers.
     """
-    if classes is not None and (type(classes) is not int or classes < 2):
-        raise ValueError(f"classes is {classes!r}; allowed: 2 or more, or null")
+    if classes is not None and not (type(classes) is int and 2 <= classes <= MOST_CLASSES):
+        raise ValueError(f"classes is {classes!r}; allowed: 2 to {MOST_CLASSES:,}, or null")
     if not isinstance(parameters, Mapping):
         raise ValueError(f"parameters is {type(parameters).__name__}; allowed: numbers by name")  # noqa: TRY004 - a damaged file
     if declared is None:

@@ -68,7 +68,7 @@ def mean_logits(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     absent = logits <= ABSENT
     if not absent.any():
         return logits.mean(axis=1)
-    return np.where(absent, 0.0, logits).sum(axis=1) / (~absent).sum(axis=1)
+    return np.where(absent, 0.0, logits).sum(axis=1) / np.maximum((~absent).sum(axis=1), 1)
 
 
 def best_temperature(objective: Objective) -> Fit:

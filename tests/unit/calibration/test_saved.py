@@ -44,6 +44,7 @@ DAMAGE = {
     "not a number": float("nan"),
     "infinite": float("inf"),
     "huge": 1e200,
+    "whole and large": 2**40,
     "whole and huge": 10**400,
     "a number": 0.5,
     "two numbers": [0.5, 0.5],
@@ -59,6 +60,7 @@ def test_what_is_loaded_predicts_probabilities_or_is_refused(method, tmp_path):
     record = fitted(method, classes).to_record()
     path, accepted, refusals = tmp_path / "a.json", 0, []
     changes = [{**record, "classes": classes + 1}, {**record, "criterion": "brier"}, {"method": method}]
+    changes.append({**record, "boundaries": {"gamma": []}})
     changes += [{**record, key: value} for key in ("classes", "parameters") for value in DAMAGE.values()]
     for name in record["parameters"]:
         rest = {key: value for key, value in record["parameters"].items() if key != name}

@@ -27,7 +27,7 @@ LOSS_IDS = [
 def test_every_loss_trains(dataset, tmp_path):
     config = merged_config()
     block = {"datasets": [dataset], "models": ["mlp"], "losses": LOSS_IDS, "seeds": [1], "recipe": "tiny"}
-    config["runs"] = [block]
+    config["runs"], config["published"] = [block], []
     config["recipes"] = {"tiny": {**tiny_recipe(), "epochs": 1, "snapshot_epochs": []}}
     config["datasets"] = {"gauss-10": {"sizes": {"train": 200, "val": 100, "test": 100}}}
     grid = build_grid(config, ROOT)
