@@ -20,12 +20,11 @@ from focalcal.reporting.figures.style import (
     method_style,
 )
 from focalcal.reporting.products import figure
-from focalcal.reporting.text import MINUS, format_number
+from focalcal.reporting.tables.by_size import RUINED, change_text
+from focalcal.reporting.text import MINUS
 
 CELL_INCHES = (1.0, 0.62)
 TINT = 0.28
-RUINED = 0.2
-"""A larger share of the log-loss says only that one of two calibrators failed on some samples."""
 CLASS_STYLES = (
     {"color": BLUE, "marker": "o"},
     {"color": ORANGE, "marker": "s"},
@@ -149,8 +148,8 @@ def _draw_cell(axis: Axes, column: int, line: int, row: dict, colors: dict[str, 
     axis.add_patch(Rectangle((column - 0.48, line - 0.46), 0.96, 0.92, color=color, alpha=TINT, linewidth=0))
     texts: list[tuple[str, dict]] = [
         (METHODS[row["best"]].label, {"fontweight": "bold", "fontsize": 8.5}),
-        (_change(row, "best_ts", ""), {"fontsize": 7.5}),
-        (_change(row, "fts_ts", "FTS "), {"fontsize": 7.5}),
+        (change_text(row, "best_ts"), {"fontsize": 7.5}),
+        (change_text(row, "fts_ts", "FTS "), {"fontsize": 7.5}),
     ]
     if row["best"] == "fts":
         texts = texts[:2]
@@ -169,16 +168,6 @@ def _colors(best: pd.Series) -> dict[str, str]:
         own = method_style(method).color
         found[method] = own if own in free else free[-1]
     return found
-
-
-def _change(row: dict, key: str, name: str) -> str:
-    relative = row[f"{key}_relative"]
-    if pd.isna(relative):
-        return ""
-    if abs(relative) > RUINED:
-        return "TS fails" if relative < 0 else f"{name}fails"
-    sure = "*" if row[f"{key}_verdict"] in {"lower", "higher"} else ""
-    return f"{name}{format_number(100 * relative, 1, signed=True)} %{sure}"
 
 
 def _class_styles(classes: pd.Series) -> dict[str, dict]:

@@ -11,7 +11,7 @@ from focalcal.reporting.products import table
 from focalcal.reporting.records.measurements import LEADING, RUN, SECOND, SETTING
 from focalcal.reporting.records.sources import Sources
 from focalcal.reporting.statistics.by_size import CLASSES, class_group
-from focalcal.reporting.statistics.effects import HEADLINE, HIGHER, NETWORK
+from focalcal.reporting.statistics.effects import HEADLINE, HIGHER, LOWER, NETWORK
 from focalcal.reporting.tables.columns import bounds_column, difference_columns, number_column, scaled_column
 from focalcal.reporting.tables.table import Column, Row, Table
 from focalcal.reporting.text import MINUS, format_number
@@ -21,6 +21,8 @@ NLL, BRIER, ECE = METRICS[LEADING], METRICS["brier"], METRICS[SECOND]
 BASELINE = HEADLINE[1]
 WITHIN = 0.005
 """Advice is good where its log-loss is at most this share above that of the best calibrator."""
+RUINED = 0.2
+"""A larger share of the log-loss says only that one of two calibrators fails on some samples."""
 ALL_AUTHORS, ALL_KNOWN = "all", "all, where others have as many classes"
 NOTES = (
     (
@@ -205,6 +207,17 @@ def fts_by_network(sources: Sources) -> Table | None:
         group=("origin", "classes"),
         notes=NOTES[1:],
     )
+
+
+def change_text(row: Row, key: str, name: str = "") -> str:
+    """Return a difference of the map, such as `best_ts`, in per cent; an asterisk marks one that is shown."""
+    relative = row[f"{key}_relative"]
+    if math.isnan(relative):
+        return ""
+    if abs(relative) > RUINED:
+        return "TS fails" if relative < 0 else f"{name}fails"
+    shown = "*" if row[f"{key}_verdict"] in {LOWER, HIGHER} else ""
+    return f"{name}{format_number(100 * relative, 1, signed=True)} %{shown}"
 
 
 def network_scores(comparisons: pd.DataFrame, authors: dict[tuple[str, ...], str]) -> pd.DataFrame:
