@@ -175,13 +175,13 @@ def test_the_example_of_the_page_on_language_models(tmp_path, capsys, monkeypatc
         assert line in page
         assert line in err
     for line in (
-        "Recommendation: temperature scaling with a prior (TS-P).",
+        "Recommendation: focal matrix scaling (FMS).",
         "Lower log-loss in 2 of 2 tasks.",
     ):
         assert line in page
         assert line in out
     calibrator = focalcal.load("logs.recommended.json")
-    assert calibrator.temperature_ == pytest.approx(2.0, rel=0.15)
+    assert calibrator.parameters["temperature"] == pytest.approx(2.0, rel=0.15)
 
 
 def test_questions_with_fewer_options_never_get_the_others():
