@@ -20,11 +20,14 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from scipy.special import stdtrit
 
+from focalcal.calibration.calibrators import calibrator_class
 from focalcal.calibration.catalogue import DISTORTIONS, METRICS
 from focalcal.common.errors import exit_code
 from focalcal.common.intervals import CONFIDENCE, tails
 from focalcal.common.io import read_json, write_text
+from focalcal.common.npz import read_npz
 from focalcal.config.provenance import ROOT
+from focalcal.data.networks import NETWORKS_FOLDER
 from focalcal.data.registry import entry_names, job_spec, load_entry
 from focalcal.reporting.claims.evidence import NOT_RUN
 from focalcal.reporting.records.measurements import RUN, SETTING, load_metrics, rows_of_fits
@@ -287,6 +290,18 @@ class Judged:
         return found.pop() if len(found) == 1 else "differs"
 
 
+def carried_log_losses(collection: str, loss: str, methods: Sequence[str]) -> dict[str, float]:
+    """Return the test log-loss of calibrators on a network that comes with focalcal, by method."""
+    arrays = read_npz(NETWORKS_FOLDER / collection / f"{loss}.npz")
+    labels = arrays["test_labels"]
+    found = {}
+    for method in methods:
+        fitted = calibrator_class(method)().fit(arrays["val_logits"], arrays["val_labels"])
+        logs = fitted.predict_log_proba(arrays["test_logits"])
+        found[method] = -float(logs[range(len(labels)), labels].mean())
+    return found
+
+
 def judged_claims(studies: Mapping[str, Study]) -> list[Judged]:
     """Return the papers' statements that at least one study judges, in the order of the first one's ledger.
 
@@ -354,6 +369,7 @@ def finding_pages(folder: Path) -> dict[str, str]:
         "networks": len(studies[PUBLISHED].rows("overview")) if PUBLISHED in studies else 0,
         "simulated": Study(folder / SIMULATED, {}),
         "distortions": DISTORTIONS,
+        "carried_log_losses": carried_log_losses,
         "match_temperature": match_temperature,
         "initial_slope": initial_slope,
         "log1p": math.log1p,

@@ -20,7 +20,7 @@ from focalcal.reporting.figures.style import (
     method_style,
 )
 from focalcal.reporting.products import figure
-from focalcal.reporting.tables.by_size import RUINED, change_text
+from focalcal.reporting.tables.by_size import RUINED, map_text
 from focalcal.reporting.text import MINUS
 
 CELL_INCHES = (1.0, 0.62)
@@ -148,8 +148,8 @@ def _draw_cell(axis: Axes, column: int, line: int, row: dict, colors: dict[str, 
     axis.add_patch(Rectangle((column - 0.48, line - 0.46), 0.96, 0.92, color=color, alpha=TINT, linewidth=0))
     texts: list[tuple[str, dict]] = [
         (METHODS[row["best"]].label, {"fontweight": "bold", "fontsize": 8.5}),
-        (change_text(row, "best_ts"), {"fontsize": 7.5}),
-        (change_text(row, "fts_ts", "FTS "), {"fontsize": 7.5}),
+        (map_text(row, "best_ts"), {"fontsize": 7.5}),
+        (map_text(row, "fts_ts", "FTS "), {"fontsize": 7.5}),
     ]
     if row["best"] == "fts":
         texts = texts[:2]

@@ -22,7 +22,7 @@ from focalcal.reporting.statistics.effects import (
     SIMULATED,
     group_order,
 )
-from focalcal.reporting.tables.by_size import change_text
+from focalcal.reporting.tables.by_size import map_text
 from focalcal.reporting.text import MINUS, count_of, format_number, joined_names
 from focalcal.training.appearance import IN_WORDS
 
@@ -99,7 +99,7 @@ def _map_cell(row: Row) -> dict[str, Any]:
     return {
         "name": row["best_name"],
         "color": method_style(row["best"]).color,
-        "changes": [text for name, key in changes.items() if (text := change_text(row, key, name))],
+        "changes": [text for name, key in changes.items() if (text := map_text(row, key, name))],
         "marks": [],
     }
 

@@ -76,7 +76,7 @@ def calibrator_map(sources: Sources) -> Table | None:
             number_column("networks_count", "Networks"),
             Column("Best", "best_name"),
             *_difference_columns("best_ts", f"Best {MINUS} TS", interval),
-            Column("Networks lower / higher", _networks, "best_ts_networks_lower"),
+            Column("Networks lower / higher", _networks_text, "best_ts_networks_lower"),
             *_difference_columns("fts_ts", f"FTS {MINUS} TS", interval),
             number_column("fts_closed", "Gap that FTS closes", _per_cent),
             Column("Next", "next_name"),
@@ -209,7 +209,7 @@ def fts_by_network(sources: Sources) -> Table | None:
     )
 
 
-def change_text(row: Row, key: str, name: str = "") -> str:
+def map_text(row: Row, key: str, name: str = "") -> str:
     """Return a difference of the map, such as `best_ts`, in per cent; an asterisk marks one that is shown."""
     relative = row[f"{key}_relative"]
     if math.isnan(relative):
@@ -322,7 +322,7 @@ def _difference_columns(key: str, header: str, interval: str) -> Iterable[Column
     )
 
 
-def _networks(row: Row) -> str:
+def _networks_text(row: Row) -> str:
     """Return on how many single networks a difference of the best from TS is shown, in either direction."""
     counts = row["best_ts_networks_lower"], row["best_ts_networks_higher"]
     return "" if math.isnan(counts[0]) else " / ".join(f"{count:.0f}" for count in counts)

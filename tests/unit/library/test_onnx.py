@@ -71,20 +71,18 @@ def classifier(path, softmax=False, outputs=("out",), opset=18):
     return network
 
 
+def behind_a_classifier(scaling, folder):
+    """Return the arguments that append a calibrator to model.onnx of a folder."""
+    return ["export", f"{scaling}", "--onnx", f"{folder / 'out.onnx'}", "--model", f"{folder / 'model.onnx'}"]
+
+
 @pytest.mark.parametrize(("softmax", "opset"), [(False, 18), (False, 20), (True, 18)])
 def test_a_classifier_gets_calibrated_probabilities_beside_its_own_outputs(
     tmp_path, capsys, scaling, softmax, opset
 ):
     network = classifier(tmp_path / "model.onnx", softmax, opset=opset)
     kind = ["--kind", "probabilities"] if softmax else []
-    command = [
-        "export",
-        str(scaling),
-        "--onnx",
-        str(tmp_path / "out.onnx"),
-        "--model",
-        str(tmp_path / "model.onnx"),
-    ]
+    command = behind_a_classifier(scaling, tmp_path)
     assert main([*command, "--json", *kind]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["largest_error"] < 1e-6
@@ -101,14 +99,7 @@ def test_a_classifier_gets_calibrated_probabilities_beside_its_own_outputs(
 
 def test_which_of_several_outputs_is_a_question(tmp_path, capsys, scaling):
     classifier(tmp_path / "model.onnx", outputs=("first", "second"))
-    command = [
-        "export",
-        str(scaling),
-        "--onnx",
-        str(tmp_path / "out.onnx"),
-        "--model",
-        str(tmp_path / "model.onnx"),
-    ]
+    command = behind_a_classifier(scaling, tmp_path)
     assert main([*command]) == 2
     assert (
         "2 could be the logits of 4 classes; allowed: one; say which: --model-output"

@@ -37,9 +37,10 @@ def test_jobs_that_snakemake_submitted_from_the_folder_are_refused_by_name(slurm
     orphaned_jobs.refuse(tmp_path / "elsewhere")
 
 
-def test_without_slurm_there_are_none(monkeypatch, tmp_path):
+def test_without_slurm_there_are_none(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     orphaned_jobs.refuse(tmp_path)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
